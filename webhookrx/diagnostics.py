@@ -109,6 +109,25 @@ RULE_CODES: Final = (
     Code("no-groups", ERROR, "The regular expression of a step has no named group."),
     Code("bad-expression", ERROR, "The statements of an expression step do not compile."),
     Code("bad-field", ERROR, "A step names a field that messages can't have, or that can't be changed."),
+    Code("sender-not-built-in", WARNING, "A sender is not among the built-in ones; the routers need its definition."),
+    Code("needs-sender", ERROR, "A field is about the sender, and the rule has no `sender`."),
+    Code("needs-token", ERROR, "A field is about tokens, and the rule has no `auth_token_file`."),
+    Code(
+        "needs-ca-file", ERROR, "Only some clients may send, and without HTTPS and a `ca_file` none is asked who it is."
+    ),
+    Code("http-with-ca-file", ERROR, "HTTP does not use a `ca_file`."),
+    Code("bad-verify", ERROR, "The value of `verify` is not one of `required`, `note` and `off`."),
+    Code("bad-split", ERROR, "The value of `split` is neither one of its words nor a JSON pointer."),
+    Code("bad-window", ERROR, "The value of `idempotency` is not a sensible length of time."),
+    Code("bad-quota", ERROR, "A quota has an unknown member or a wrong value, or limits nothing."),
+    Code("bad-network", ERROR, "An item of `allow` is neither a network nor the name of a list of networks."),
+    Code("bad-client", ERROR, "An item of `allow_clients` is neither a name of a client nor a fingerprint."),
+    Code("bad-token-place", ERROR, "The value of `auth_token_in` is not a place where a token can be."),
+    Code(
+        "bad-public-url",
+        ERROR,
+        "The value of `public_url` is not a URL that begins with scheme and host.",
+    ),
 )
 """Of connector rules, as far as the rules file shows."""
 
@@ -130,9 +149,29 @@ ROUTER_CODES: Final = (
     Code("json-file-missing", ERROR, "A JSON file that an expression names is missing."),
     Code("json-file-unusable", ERROR, "A JSON file that an expression names can't be read, or is too large."),
     Code("port-in-use", ERROR, "Another program on the router listens on the port."),
+    Code("sender-unknown", ERROR, "There is no definition of the sender, neither built in nor in `--senders`."),
+    Code("sender-lacks", ERROR, "The definition of the sender says nothing of what a field asks for."),
+    Code(
+        "sender-setting",
+        ERROR,
+        "A setting of a sender is unknown, has a wrong value, or is missing.",
+    ),
+    Code("needs-public-url", ERROR, "The sender signs the URL that it sends to, and the rule has no `public_url`."),
+    Code("secrets-file-missing", ERROR, "A file of secrets is missing."),
+    Code("secrets-file-unusable", ERROR, "A file of secrets can't be read by the service, or a line of it is wrong."),
+    Code("secrets-file-open", WARNING, "Every user of the machine can read or write a file of secrets."),
+    Code("secret-unusable", ERROR, "No scheme of the sender can make a key of a secret."),
+    Code("no-secret", ERROR, "Requests must be verified, and there is no secret to verify them with."),
+    Code("no-verify-token", WARNING, "The sender asks with a verify token, and no secret is called `verify-token`."),
+    Code("token-file-missing", ERROR, "A file of tokens is missing."),
+    Code("token-file-unusable", ERROR, "A file of tokens can't be read by the service, or a line of it is wrong."),
+    Code("token-file-open", WARNING, "Every user of the machine can read or write a file of tokens."),
+    Code("token-in-the-open", ERROR, "Tokens, or secrets that requests show, would come over plain HTTP."),
+    Code("token-place", ERROR, "No path of the rule has the group in which tokens are to be."),
+    Code("networks-unknown", ERROR, "The value of `allow` names a list of networks that the router does not have."),
 )
-"""Of connector rules, as far as only a machine shows: its files and its ports. While there is an error of a key, a
-certificate or a JSON file, a router keeps the connectors that it has."""
+"""Of connector rules, as far as only a machine shows: its files, senders and ports. While there is an error of a file
+or a sender, a router keeps the connectors that it has."""
 
 ENTRY_CODES: Final = (
     Code(

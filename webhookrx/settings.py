@@ -11,8 +11,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from webhookrx.guard.quota import SourceQuota
+from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace
+from webhookrx.intake.tokens import NamedToken
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.senders.definition import SenderDefinition
+from webhookrx.senders.signatures.named_secrets import NamedSecret
 
 #: The state of a file as stat(2) has it; the number of an error for a missing file.
 Signature: TypeAlias = tuple[int, ...]
@@ -138,8 +141,8 @@ class GuardSettings:
 
     sender: SenderDefinition | None = None
     """The one kind of sender that the source hears; None: any."""
-    secret_files: tuple[tuple[str, bytes], ...] = field(default=(), repr=False)
-    """Absolute path and content of each file of secrets, in their order."""
+    secrets: tuple[NamedSecret, ...] = field(default=(), repr=False)
+    """Its secrets, public keys and verify tokens, in the order of their files."""
     verify: str = "off"
     """C{"required"}, C{"note"} or C{"off"}."""
     handshake: bool = False
@@ -150,30 +153,18 @@ class GuardSettings:
     """Seconds for which the ids of deliveries are remembered; None: they are not."""
     quota: SourceQuota | None = None
     """How much may come; None: as much as there is room for."""
-    allow: tuple[str, ...] = ()
-    """Networks, and names of lists of networks, from which requests may come; empty: all."""
+    allow: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The networks from which requests may come, by what was written: a network, or the name of a list; empty: all."""
     allow_clients: tuple[str, ...] = ()
     """Patterns of the names of client certificates, and their fingerprints; empty: all."""
-    token_place: str = "header:authorization"  # noqa: S105
-    """Where a request shows its token: C{header:NAME}, C{query:NAME}, C{path:GROUP} or C{basic}."""
+    tokens: tuple[NamedToken, ...] = field(default=(), repr=False)
+    """All accepted tokens; without one no token is needed."""
+    token_place: TokenPlace = AUTHORIZATION
+    """Where a request shows its token."""
     public_url: str = ""
     """Scheme, host and port by which the sender knows the source, or a whole URL; empty: not known."""
-    sender_settings: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    sender_settings: Mapping[str, str | bool | tuple[str, ...]] = field(default_factory=dict)
     """What the definition of the sender leaves to the operator, by name."""
-
-
-@dataclass(frozen=True, slots=True)
-class NetworkList:
-    """
-    A file with a list of networks.
-
-    @ivar file: its absolute path.
-    @ivar at: a JSON pointer to the list in it; empty: the whole file.
-    """
-
-    name: str
-    file: str
-    at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,7 +177,7 @@ class Source:
     paths: tuple[str, ...] = ("/.*",)
     prefix: str = ""
     auth_tokens: tuple[bytes, ...] = field(default=(), repr=False)
-    """All accepted tokens, from options and files; without one no token is needed."""
+    """All accepted tokens, from options and files; without one no token is needed. With a guard, it has them."""
     include_request_headers: bool = False
     proxy_header: str | None = None
     """Lower-case name of the one trusted header."""
@@ -294,10 +285,10 @@ class Settings:
     """The absolute path of the directory of the last good set; None: it is not kept."""
     record: str | None = None
     """The absolute path of the directory of recorded requests; None: they are not recorded."""
-    networks: tuple[NetworkList, ...] = ()
-    """Lists of networks by name, for L{GuardSettings.allow}."""
-    signing_certs: tuple[str, ...] = ()
-    """Absolute paths of files with keys and certificates of senders."""
+    watched_lists: Mapping[str, Signature] = field(default_factory=dict, compare=False)
+    """Signatures of the files of lists of networks, see L{RouterSettings.watched}."""
+    signing_certs: tuple[bytes, ...] = field(default=(), repr=False)
+    """The contents of files with public keys and certificates of senders."""
     fetch_keys: bool = False
     """Whether keys of senders are fetched from where each sender publishes them."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
@@ -306,7 +297,7 @@ class Settings:
     @property
     def watched(self) -> Mapping[str, Signature]:
         """Files whose change is a reload, see L{RouterSettings}."""
-        return self.router.watched if self.router is not None else {}
+        return {**self.watched_lists, **(self.router.watched if self.router is not None else {})}
 
     @property
     def blocked(self) -> tuple[str, ...]:

@@ -224,12 +224,9 @@ class ConnectorTests(RouterCase):
 
     def test_without_rules(self) -> None:
         """What is of routers alone is not used without rules, and warned of; this machine is not even looked at."""
-        settings = self.settings(router_name="x", router_label="a=b", senders=self.directory)
+        settings = self.settings(router_name="x", router_label="a=b")
         self.assertEqual(
-            [
-                f"command line: --{name}: It is not used without --rules."
-                for name in ("router-name", "router-label", "senders")
-            ],
+            [f"command line: --{name}: It is not used without --rules." for name in ("router-name", "router-label")],
             list(settings.warnings),
         )
         self.assertEqual(

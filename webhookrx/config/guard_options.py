@@ -18,7 +18,7 @@ GUARD_OPTIONS: Final[tuple[Option, ...]] = (
         Kind.TEXT,
         "where requests show their token: header:NAME, query:NAME, path:GROUP or basic",
         value="PLACE",
-        default=_GUARD.token_place,
+        default=str(_GUARD.token_place),
     ),
     Option(
         "sender",
@@ -64,9 +64,10 @@ GUARD_OPTIONS: Final[tuple[Option, ...]] = (
     Option(
         "idempotency",
         OptionScope.SOURCE,
-        Kind.TIME,
+        Kind.TEXT,
         "how long to remember the ids of deliveries, and store none of them twice",
         value="TIME",
+        default="off",
     ),
     Option(
         "quota",

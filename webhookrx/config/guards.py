@@ -1,134 +1,228 @@
 """
-Reads the options that say who may send to a source, and what its sender asks for.
+The guard of a source: its options with the definition of its sender, and with the files that they name.
 """
 
 from __future__ import annotations
 
-from webhookrx.config.files import absolute, public_warning, read_file
-from webhookrx.config.guard_options import GUARD_OPTIONS
-from webhookrx.config.option_reader import OptionReader, RawValue
-from webhookrx.config.quota_text import quota_members, quota_of, show_quota
-from webhookrx.diagnostics import nearest, quoted
-from webhookrx.guard.quota import SourceQuota
-from webhookrx.senders.definition import SenderDefinition
-from webhookrx.settings import GuardSettings, NetworkList
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Final, NamedTuple, TypeAlias
 
-DEFAULTS = GuardSettings()
+from webhookrx.config.guard_secrets import KnownKeys, SecretFiles, check_secrets
+from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, nearest, quoted, quoted_short
+from webhookrx.errors import ConfigError
+from webhookrx.guard.words import GuardValues, GuardWords, read_words
+from webhookrx.intake.networks import LIST_NAME, parse_network
+from webhookrx.intake.tokens import NamedToken
+from webhookrx.quantities import read_flag
+from webhookrx.senders.definition import SenderDefinition, Setting
+from webhookrx.senders.signatures.verifier import names_files
+from webhookrx.settings import GuardSettings
+
+SettingValue: TypeAlias = str | bool | tuple[str, ...]
+
+CODES_WITH_URL: Final = ("twilio",)
+"""Verifiers in code that need to know the URL."""
 
 
-def read_guard(options: OptionReader) -> GuardSettings | None:
-    """Return the guard of a source; None when it has none of these options. Mistakes are noted."""
-    is_guarded = any(options.raw(option.name) for option in GUARD_OPTIONS)
-    sender = _sender(options)
-    guard = GuardSettings(
-        sender,
-        secret_files=_secret_files(options),
-        verify=options.text("verify", DEFAULTS.verify),
-        handshake=options.flag("handshake", sender is not None),
-        split=options.text("split", DEFAULTS.split),
-        idempotency=_idempotency(options),
-        quota=_quota(options),
-        allow=_texts(options, "allow"),
-        allow_clients=_texts(options, "allow-client"),
-        token_place=options.text("auth-token-in", DEFAULTS.token_place),
-        public_url=_public_url(options),
-        sender_settings=_settings(options),
+class GuardContext:
+    """
+    What the guards of all sources share.
+
+    @param own: the sender definitions of the operator, which take the place of ours by id.
+    @ivar networks: the networks of each list, by its name.
+    @ivar keys: public keys of senders.
+    """
+
+    def __init__(
+        self, own: Iterable[SenderDefinition], networks: Mapping[str, tuple[str, ...]], keys: KnownKeys
+    ) -> None:
+        self._own = {definition.id: definition for definition in own}
+        self.networks = networks
+        self.keys = keys
+
+    def sender(self, name: str) -> SenderDefinition:
+        """
+        Return the definition of this id.
+
+        @raise ConfigError: there is none.
+        """
+        # Its reader takes a megabyte of memory, which a receiver without senders does not need.
+        from webhookrx.senders.definitions import builtin_definition, builtin_names
+
+        found = self._own.get(name) or builtin_definition(name)
+        if found is None:
+            near = nearest(name, [*self._own, *builtin_names()])
+            raise ConfigError(f"There is no sender {quoted_short(name)}, here or in --senders. {near}".rstrip())
+        return found
+
+
+class ReadGuard(NamedTuple):
+    """
+    A guard, and what is wrong with it.
+
+    @ivar guard: None for a plain source, and for one whose guard can't be used.
+    @ivar found: what is wrong; the path of each begins with the option, as a rule spells it.
+    @ivar files: the absolute paths of the files that were read, or were to be.
+    """
+
+    guard: GuardSettings | None
+    found: list[Diagnostic]
+    files: tuple[str, ...] = ()
+
+
+def resolve_guard(words: GuardWords, tokens: Sequence[NamedToken], has_names: bool, context: GuardContext) -> ReadGuard:
+    """
+    Return the guard of a source.
+
+    @param words: the options; names of files in them are absolute. Options in L{GuardWords.without_sender} do not
+        count: whether they are a mistake is for each form to say.
+    @param tokens: all that are accepted.
+    @param has_names: whether one of them has a name, or is known by its digest alone.
+    """
+    values, found = read_words(words)
+    resolver = _GuardResolver(words, values, context)
+    guard = resolver.resolve(tuple(tokens))
+    found += resolver.found
+    if any(each.severity == ERROR for each in found):
+        return ReadGuard(None, found, resolver.files)
+    plain = GuardSettings(tokens=guard.tokens)
+    return ReadGuard(None if guard == plain and not has_names else guard, found, resolver.files)
+
+
+class _GuardResolver:
+    """Makes one guard; mistakes are noted in C{found}."""
+
+    def __init__(self, words: GuardWords, values: GuardValues, context: GuardContext) -> None:
+        self.found: list[Diagnostic] = []
+        self.files: tuple[str, ...] = ()
+        self._words = words
+        self._values = values
+        self._context = context
+
+    def resolve(self, tokens: tuple[NamedToken, ...]) -> GuardSettings:
+        words, values = self._words, self._values
+        guard = GuardSettings(
+            split=values.split,
+            idempotency=values.idempotency,
+            quota=values.quota,
+            allow=self._allowed(),
+            allow_clients=words.allow_clients,
+            tokens=tokens,
+            token_place=values.token_place,
+        )
+        sender = self._sender()
+        return guard if sender is None else self._with_sender(guard, sender)
+
+    def _blame(self, code: str, option: str, sentence: str, *more: int | str) -> None:
+        self.found.append(diagnose(code, (option, *more), sentence))
+
+    def _sender(self) -> SenderDefinition | None:
+        if not self._words.sender:
+            return None
+        try:
+            return self._context.sender(self._words.sender)
+        except ConfigError as error:
+            self._blame("sender-unknown", "sender", error.problem)
+            return None
+
+    def _allowed(self) -> Mapping[str, tuple[str, ...]]:
+        allowed: dict[str, tuple[str, ...]] = {}
+        for number, item in enumerate(self._words.allow):
+            if not LIST_NAME.fullmatch(item):
+                try:
+                    allowed[item] = (str(parse_network(item)),)
+                except ValueError:
+                    continue  # that is found already
+            elif item not in self._context.networks:
+                near = nearest(item, self._context.networks)
+                self._blame(
+                    "networks-unknown", "allow", f"There is no list {quoted(item)} in networks. {near}".rstrip(), number
+                )
+            else:
+                allowed[item] = self._context.networks[item]
+        return allowed
+
+    def _with_sender(self, guard: GuardSettings, sender: SenderDefinition) -> GuardSettings:
+        words, values = self._words, self._values
+        name = quoted_short(sender.id)
+        verify = values.verify or ("required" if sender.verify else "off")
+        if verify != "off" and not sender.verify:
+            self._blame("sender-lacks", "verify", f"Nothing can be verified: the definition {name} has no verify.")
+            verify = "off"
+        if values.split == "yes" and not sender.split:
+            sentence = f"The definition {name} has no split; write lines, documents or a JSON pointer."
+            self._blame("sender-lacks", "split", sentence)
+        if values.idempotency is not None and not sender.delivery:
+            sentence = f"Deliveries of this sender have no ids: the definition {name} has no delivery."
+            self._blame("sender-lacks", "idempotency", sentence)
+        handshake = bool(sender.handshake) if words.handshake is None else words.handshake
+        if handshake and not sender.handshake:
+            sentence = f"This sender asks nothing: the definition {name} has no handshake."
+            self._blame("sender-lacks", "handshake", sentence)
+        settings = self._settings(sender)
+        files = SecretFiles(words.secrets_file, with_files=names_files(sender))
+        self.files = tuple(files.read)
+        guard = replace(
+            guard,
+            sender=sender,
+            secrets=files.secrets,
+            verify=verify,
+            handshake=handshake,
+            public_url=values.public_url,
+            sender_settings=settings,
+        )
+        self.found += files.found or check_secrets(guard, files, self._context.keys)
+        if not words.public_url and _signs_url(sender, verify, handshake):
+            sentence = f"This sender signs the URL that it sends to: the definition {name} needs public_url."
+            self._blame("needs-public-url", "sender", sentence)
+        return guard
+
+    def _settings(self, sender: SenderDefinition) -> dict[str, SettingValue]:
+        settings: dict[str, SettingValue] = {}
+        for name, texts in self._words.sender_settings.items():
+            setting = sender.settings.get(name)
+            if setting is None:
+                known = f"which are {', '.join(sender.settings)}" if sender.settings else "of which there are none"
+                near = nearest(name, sender.settings)
+                sentence = f"{quoted_short(name)} is no setting of {quoted_short(sender.id)}, {known}. {near}".rstrip()
+                self._blame("sender-setting", "sender_settings", sentence, name)
+                continue
+            try:
+                settings[name] = _setting_value(setting, texts)
+            except ValueError as error:
+                self._blame("sender-setting", "sender_settings", f"{quoted_short(name)}: {error}", name)
+        for name, setting in sender.settings.items():
+            if setting.needed and name not in self._words.sender_settings:
+                sentence = f"{quoted_short(sender.id)} needs {quoted_short(name)} in sender_settings: {setting.meaning}"
+                self._blame("sender-setting", "sender", sentence)
+        return settings
+
+
+def _setting_value(setting: Setting, texts: Sequence[str]) -> SettingValue:
+    """
+    @raise ValueError: the values are not of the kind of the setting.
+    """
+    if setting.kind == "list":
+        if not all(texts) or not texts:
+            raise ValueError("It takes a list of texts that are not empty.")
+        return tuple(texts)
+    if len(texts) != 1:
+        raise ValueError("It takes one value.")
+    if setting.kind == "flag":
+        flag = read_flag(texts[0])
+        if flag is None:
+            raise ValueError(f"{quoted_short(texts[0])} is neither yes nor no.")
+        return flag
+    if not texts[0]:
+        raise ValueError("It is empty.")
+    return texts[0]
+
+
+def _signs_url(sender: SenderDefinition, verify: str, handshake: bool) -> bool:
+    """Tell whether a source has to know the URL of itself."""
+    schemes = sender.schemes if verify != "off" else ()
+    proofs = [each.proof.of for each in sender.handshake if each.proof is not None] if handshake else []
+    return any("{url}" in each.signed or each.code in CODES_WITH_URL for each in schemes) or any(
+        "{url}" in of for of in proofs
     )
-    return guard if is_guarded else None
-
-
-def read_networks(options: OptionReader) -> tuple[NetworkList, ...]:
-    """Return the lists of networks of the service. Mistakes are noted."""
-    found: dict[str, NetworkList] = {}
-    for value in options.raw("network"):
-        name, equals, where = value.text.partition("=")
-        if not equals or not name or not where:
-            options.problems.error(f"{quoted(value.text)} is not a list of networks; write NAME=FILE.", value.origin)
-        elif name in found:
-            options.problems.error(f"The list {quoted(name)} is given twice.", value.origin)
-        else:
-            file, hash_, at = where.rpartition("#")
-            if not hash_ or not (at == "" or at.startswith("/")):
-                file, at = where, ""
-            found[name] = NetworkList(name, absolute(file), at)
-    options.show("network", " ".join(f"{each.name}={each.file}" for each in found.values()) or "none")
-    return tuple(found.values())
-
-
-def _sender(options: OptionReader) -> SenderDefinition | None:
-    name = options.value("sender")
-    options.show("sender", name or "none")
-    if name is None:
-        return None
-    # It reads the data files of all known senders.
-    from webhookrx.senders.definitions import builtin_definitions
-
-    known = {definition.id: definition for definition in builtin_definitions()}
-    if name not in known:
-        near = nearest(name, known)
-        options.error("sender", f"There is no sender {quoted(name)}. {near}".rstrip())
-    return known.get(name)
-
-
-def _secret_files(options: OptionReader) -> tuple[tuple[str, bytes], ...]:
-    files = []
-    for value in options.raw("secrets-file"):
-        path = absolute(value.text)
-        content = options.problems.attempt(value.origin, read_file, path)
-        if content is not None:
-            data, mode = content
-            warning = public_warning(path, mode)
-            if warning:
-                options.problems.warn(warning, value.origin)
-            files.append((path, data))
-    options.show("secrets-file", " ".join(absolute(value.text) for value in options.raw("secrets-file")) or "none")
-    return tuple(files)
-
-
-def _idempotency(options: OptionReader) -> float | None:
-    if options.raw("idempotency"):
-        return options.duration("idempotency", 0.0)
-    options.show("idempotency", "none")
-    return None
-
-
-def _texts(options: OptionReader, name: str) -> tuple[str, ...]:
-    texts = tuple(value.text for value in options.raw(name))
-    options.show(name, " ".join(texts) or "all")
-    return texts
-
-
-def _pairs(options: OptionReader, name: str) -> list[tuple[str, RawValue, str]]:
-    """Return name, whole value and text of each C{NAME=TEXT}."""
-    pairs = []
-    for value in options.raw(name):
-        word, equals, text = value.text.partition("=")
-        if equals and word:
-            pairs.append((word, value, text))
-        else:
-            options.problems.error(f"{quoted(value.text)} is not of the form NAME=VALUE.", value.origin)
-    options.show(name, " ".join(value.text for _, value, _ in pairs) or "none")
-    return pairs
-
-
-def _quota(options: OptionReader) -> SourceQuota | None:
-    found = [options.problems.attempt(value.origin, quota_members, value.text) for value in options.raw("quota")]
-    members = [member for each in found if each is not None for member in each]
-    quota = None
-    if found and None not in found:
-        quota = options.attempt("quota", quota_of, members)
-    options.show("quota", "none" if quota is None else show_quota(quota))
-    return quota
-
-
-def _settings(options: OptionReader) -> dict[str, tuple[str, ...]]:
-    settings: dict[str, tuple[str, ...]] = {}
-    for word, _, text in _pairs(options, "sender-setting"):
-        settings[word] = (*settings.get(word, ()), text)
-    return settings
-
-
-def _public_url(options: OptionReader) -> str:
-    url = options.value("public-url") or DEFAULTS.public_url
-    options.show("public-url", url or "none")
-    return url

@@ -13,14 +13,16 @@ from datetime import datetime
 
 from webhookrx.config.endpoints import admin_listener
 from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir
-from webhookrx.config.guards import read_networks
+from webhookrx.config.guards import GuardContext
 from webhookrx.config.limits import read_limits
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
 from webhookrx.config.observers import KnownObservers, read_observers
 from webhookrx.config.option import OptionScope
 from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, OptionReader, Problems, RawOptions
 from webhookrx.config.options import BY_NAME
+from webhookrx.config.own_senders import read_own_senders
 from webhookrx.config.pem import contents_of
+from webhookrx.config.source_guards import read_keys, read_network_lists
 from webhookrx.config.sources import resolve_sources
 from webhookrx.diagnostics import quoted
 from webhookrx.settings import RouterSettings, Settings, Source
@@ -84,14 +86,27 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     tls_files = Snapshot()
     effective: list[Effective] = []
     is_router = bool(service.raw("rules"))
+    lists = read_network_lists(service)
+    own_senders = read_own_senders(service)
+    keys = read_keys(service)
+    context = GuardContext(own_senders.definitions, lists.networks, keys)
     if not is_router or _has_sources(command_line, file):
         sources, effective = resolve_sources(
-            command_line, file, problems, now=environment.now, plaintext_token=allowed, tls_files=tls_files
+            command_line,
+            file,
+            problems,
+            now=environment.now,
+            plaintext_token=allowed,
+            tls_files=tls_files,
+            context=context,
         )
     router: RouterSettings | None = None
     state_dir: str | None = None
     if not is_router:
         _warn_of_router_options(service)
+        problems.add(*own_senders.problems.errors, *own_senders.problems.warnings)
+        if own_senders.definitions and not any(source.guard and source.guard.sender for source in sources):
+            service.warn("senders", "It is not used without --rules, or a source with a sender.")
     else:
         state_dir = _state_dir(service, environment.environ)
         # It takes a megabyte of memory, which a receiver without rules does not need.
@@ -103,6 +118,7 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
             environment.now,
             running,
             tls_files,
+            own_senders,
             state_dir=state_dir,
             checks_only=environment.checks_only,
         )
@@ -113,9 +129,6 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, environment.cpus)
     record = _record(service)
-    networks = read_networks(service)
-    signing_certs = service.paths("signing-certs")
-    fetch_keys = service.flag("fetch-keys", False)
     problems.raise_errors()
     settings = Settings(
         sources,
@@ -128,9 +141,9 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
         router,
         state_dir=state_dir,
         record=record,
-        networks=networks,
-        signing_certs=signing_certs,
-        fetch_keys=fetch_keys,
+        watched_lists=lists.watched,
+        signing_certs=tuple(keys.files),
+        fetch_keys=keys.are_fetched,
     )
     settings = _fitted(settings, environment.open_files, service)
     problems.raise_errors()
@@ -158,7 +171,7 @@ def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
 
 def _warn_of_router_options(service: OptionReader) -> None:
     """Warn of options that only a router uses."""
-    for name in ("rules", "router-name", "router-label", "senders", "state-dir"):
+    for name in ("rules", "router-name", "router-label", "state-dir"):
         if service.raw(name):
             service.warn(name, "It is not used without --rules.")
         service.show(name, "none")

@@ -4,16 +4,16 @@ The router form: the connectors that a rules file gives to this router.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.endpoints import parse_endpoint
-from webhookrx.config.files import DATA_FILES, Snapshot, list_directory, read_file, signature_of
+from webhookrx.config.files import Snapshot, absolute, read_file, signature_of
 from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader, Origin, Problems
+from webhookrx.config.own_senders import OwnSenders
 from webhookrx.config.pem import check_tls_files, contents_of
 from webhookrx.config.rule_files import (
     LastSet,
@@ -29,7 +29,6 @@ from webhookrx.diagnostics import ERROR, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
 from webhookrx.router.rules.rule import check_label, check_name
-from webhookrx.senders.definition import SenderDefinition
 from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
 
 if TYPE_CHECKING:
@@ -60,6 +59,7 @@ def resolve_router(
     now: datetime,
     running: Settings | None,
     tls_files: Snapshot,
+    own_senders: OwnSenders,
     *,
     state_dir: str | None = None,
     checks_only: bool = False,
@@ -75,12 +75,13 @@ def resolve_router(
     @param now: the time with its zone, for the dates of certificates.
     @param running: the settings in use; None at a start.
     @param tls_files: reads keys and certificates.
+    @param own_senders: the sender definitions of the operator.
     @param state_dir: the directory of the last good set; None without one.
     @param host: see L{webhookrx.config.resolve.Environment}.
     @param checks_only: the same.
     """
     path = options.path("rules")
-    senders_path = options.path("senders")
+    senders_path = None if not options.raw("senders") else absolute(options.raw("senders")[0].text)
     labels = _labels(options)
     if path is None:
         return None
@@ -89,8 +90,7 @@ def resolve_router(
     problems = options.problems
     known_errors = len(problems.errors)
     watched = {each: signature_of(each) for each in (path, senders_path) if each is not None}
-    sender_files = _sender_files(options, senders_path)
-    senders = _senders(options, sender_files)
+    problems.add(*own_senders.problems.errors, *own_senders.problems.warnings)
     slow = options.flag("allow-slow-patterns", False)
     reading, content = _rules(options, path, slow)
     connectors: list[router.Connector] = []
@@ -112,9 +112,9 @@ def resolve_router(
         return None
     if not connectors:
         options.warn("rules", f"No rule matches this router, {quoted(name)}.")
-    state = RouterSettings(name, labels, watched, senders=senders)
+    state = RouterSettings(name, labels, watched, senders=own_senders.definitions)
     if state_dir is not None and not errors:
-        texts = tuple((file, data.decode()) for file, data in sender_files)
+        texts = tuple((file, data.decode()) for file, data in own_senders.files)
         rules = tuple(each.rule for each in connectors)
         saved = SavedSet(name, labels, rules, reading.file, content.decode(), texts, slow)
         state = replace(state, good=saved.encode())
@@ -255,30 +255,6 @@ def _name(options: OptionReader, facts: HostFacts) -> str:
     options.show("router-name", name)
     options.attempt("router-name", check_name, name)
     return name
-
-
-def _sender_files(options: OptionReader, directory: str | None) -> tuple[tuple[str, bytes], ...]:
-    """Return path and content of each of the operator's data files."""
-    if directory is None:
-        return ()
-    names = options.attempt("senders", list_directory, directory) or []
-    paths = [os.path.join(directory, name) for name in names if name.endswith(DATA_FILES)]
-    files = [(path, content[0]) for path in paths if (content := options.attempt("senders", read_file, path))]
-    if not files:
-        options.warn("senders", f"{quoted(directory)} holds no data files (*.yaml).")
-    return tuple(files)
-
-
-def _senders(options: OptionReader, files: Sequence[tuple[str, bytes]]) -> tuple[SenderDefinition, ...]:
-    """Return the sender definitions of these data files."""
-    if not files:
-        return ()
-    # YAML takes a megabyte of memory, which a router without data files and rules does not need.
-    from webhookrx.senders.definitions import all_definitions
-
-    definitions, diagnostics = all_definitions((), files)
-    options.problems.add(*diagnostics)
-    return tuple(definitions)
 
 
 def _rules(options: OptionReader, path: str, allow_slow_patterns: bool) -> tuple[RulesReading | None, bytes]:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 from webhookrx.config.endpoints import EndpointString, default_endpoint, parse_endpoint
 from webhookrx.config.option_reader import OptionReader, Origin, Problems, RawValue, yes_or_no
 from webhookrx.diagnostics import quoted
-from webhookrx.settings import PLAIN_PORT, TLS, TLS_PORT, Listener, Source
+from webhookrx.settings import PLAIN_PORT, TLS, TLS_PORT, Listener
 
 #: The field of L{TLS} that an option sets, and the option.
 _ROLES = {
@@ -55,30 +55,6 @@ def source_listeners(options: OptionReader) -> list[SourceListener]:
     found = [each for each in listeners if each is not None]
     _check_use(options, tls_values, found)
     return found
-
-
-def check_tokens(options: OptionReader, source: Source, listeners: list[SourceListener], *, allowed: bool) -> None:
-    """
-    Note every plain-HTTP endpoint that would get tokens in plain text (specification §5.1).
-
-    @param allowed: the operator says that a proxy in front speaks TLS.
-    """
-    if not source.auth_tokens or allowed:
-        return
-    tokens = options.origin("auth-token" if options.raw("auth-token") else "auth-token-file")
-    for each in listeners:
-        if each.listener.tls is not None:
-            continue
-        name = quoted(each.listener.text)
-        origin = each.origin if options.raw("port") else tokens
-        if each.endpoint.local:
-            options.problems.warn(f"Tokens travel over plain HTTP to {name}; only this machine can reach it.", origin)
-        else:
-            options.problems.error(
-                f"Tokens would travel over plain HTTP to {name}: use TLS, listen on 127.0.0.1, or set "
-                "--allow-plaintext-token if a proxy in front speaks TLS.",
-                origin,
-            )
 
 
 def _tls_options(options: OptionReader) -> _TLSValues:

@@ -11,11 +11,9 @@ from datetime import datetime
 
 import msgspec
 
-from webhookrx.config.files import Snapshot, absolute, public_warning, read_file
-from webhookrx.config.guards import read_guard
+from webhookrx.config.files import Snapshot
+from webhookrx.config.guards import GuardContext
 from webhookrx.config.option_reader import (
-    COMMAND_LINE,
-    NOWHERE,
     ConfigFile,
     Effective,
     OptionReader,
@@ -25,16 +23,17 @@ from webhookrx.config.option_reader import (
     RawValue,
 )
 from webhookrx.config.pem import check_tls_files
+from webhookrx.config.source_access import check_clients, check_open, check_token_group
 from webhookrx.config.source_endpoints import (
     SourceListener,
-    check_tokens,
     share_endpoints,
     source_listeners,
 )
+from webhookrx.config.source_guards import SourceGuard, check_misplaced, read_guard
+from webhookrx.config.source_tokens import read_source_tokens
 from webhookrx.diagnostics import ERROR, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.pattern_checks import check_patterns, health_path_problem
-from webhookrx.intake.tokens import check_token, parse_token_file
 from webhookrx.settings import TLS, Source
 
 DEFAULTS = Source()
@@ -62,12 +61,14 @@ class _SourceDraft:
     A source on its own, not yet checked beside the others.
 
     @ivar patterns: its path patterns in their order, JSON lists taken apart.
+    @ivar guard: that of the source, and what is to be said of it beside others.
     """
 
     options: OptionReader
     patterns: tuple[RawValue, ...]
     source: Source
     listeners: list[SourceListener]
+    guard: SourceGuard
 
 
 def resolve_sources(
@@ -78,17 +79,22 @@ def resolve_sources(
     now: datetime,
     plaintext_token: bool,
     tls_files: Snapshot,
+    context: GuardContext,
 ) -> tuple[tuple[Source, ...], list[Effective]]:
     """
     Return the sources in the order of the file, and each option of each with its origin. Mistakes are noted.
 
     @param plaintext_token: tokens may come over plain HTTP from other machines.
     @param tls_files: reads keys and certificates.
+    @param context: what guards share.
     """
-    drafts = [_draft(options) for options in _readers(command_line, file, problems)]
+    drafts = [_draft(options, context) for options in _readers(command_line, file, problems)]
     _check_parsing_options(drafts, problems)
+    check_misplaced([(draft.options, draft.guard) for draft in drafts])
     for draft in drafts:
-        check_tokens(draft.options, draft.source, draft.listeners, allowed=plaintext_token)
+        check_open(draft.options, draft.source, draft.listeners, context.keys, allowed=plaintext_token)
+        check_clients(draft.options, draft.source, draft.listeners)
+        check_token_group(draft.options, draft.source)
     listeners = share_endpoints([each for draft in drafts for each in draft.listeners], problems)
     patterns = {draft.source.name: draft.patterns for draft in drafts}
     slow = {draft.source.name for draft in drafts if draft.options.flag("allow-slow-patterns", False)}
@@ -139,24 +145,26 @@ def _checked_name(name: RawValue, problems: Problems) -> str:
     return name.text
 
 
-def _draft(options: OptionReader) -> _SourceDraft:
+def _draft(options: OptionReader, context: GuardContext) -> _SourceDraft:
     """Make a source without endpoints; defaults stand in for mistakes, which are noted."""
     listeners = source_listeners(options)
     patterns = _path_patterns(options)
+    tokens = read_source_tokens(options)
+    guard = read_guard(options, tokens.tokens, tokens.has_names, context)
     source = Source(
         name=options.section,
         variant=options.text("source", DEFAULTS.variant),
         paths=tuple(pattern.text for pattern in patterns),
         prefix=_prefix(options),
-        auth_tokens=_auth_tokens(options),
+        auth_tokens=tokens.plain if guard.guard is None else (),
         include_request_headers=options.flag("include-request-headers", DEFAULTS.include_request_headers),
         proxy_header=_proxy_header(options),
         on_parse_error=options.text("on-parse-error", DEFAULTS.on_parse_error),
         keep_message=options.text("keep-message", DEFAULTS.keep_message),
         health=_health(options),
-        guard=read_guard(options),
+        guard=guard.guard,
     )
-    return _SourceDraft(options, patterns, source, listeners)
+    return _SourceDraft(options, patterns, source, listeners, guard)
 
 
 def _path_patterns(options: OptionReader) -> tuple[RawValue, ...]:
@@ -218,59 +226,6 @@ def _proxy_header(options: OptionReader) -> str | None:
         return None
     options.show("proxy-header", name)
     return name
-
-
-def _auth_tokens(options: OptionReader) -> tuple[bytes, ...]:
-    """
-    Return the tokens of the highest layer that gives any, by option or file: a lower one does not add to them, so that
-    a source with a token of its own never accepts the others' too.
-    """
-    layer = next((each for each in options.layers if "auth-token" in each or "auth-token-file" in each), {})
-    tokens: dict[bytes, None] = {}
-    for name, read in (("auth-token", _token), ("auth-token-file", _tokens_of_file)):
-        values = layer.get(name, ())
-        for value in values:
-            tokens.update(dict.fromkeys(read(value, options.problems)))
-        shown = ("***" if name == "auth-token" else absolute(value.text) for value in values)
-        origin = str(values[0].origin if values else NOWHERE)
-        options.effective.append(Effective(options.section, name, " ".join(shown) or "none", origin))
-    return tuple(tokens)
-
-
-def _token(value: RawValue, problems: Problems) -> list[bytes]:
-    token = value.text.encode()
-    problem = check_token(token)
-    if problem is not None:
-        problems.error(problem, value.origin)
-    if value.origin.file == COMMAND_LINE:
-        problems.warn(
-            "Every user of this machine can see the token in the process list; use --auth-token-file.", value.origin
-        )
-    return [token]
-
-
-def _tokens_of_file(value: RawValue, problems: Problems) -> list[bytes]:
-    path = absolute(value.text)
-    content = problems.attempt(value.origin, read_file, path)
-    if content is None:
-        return []
-    data, mode = content
-    warning = public_warning(path, mode)
-    if warning:
-        problems.warn(warning, value.origin)
-    return problems.attempt(value.origin, _parse_tokens, path, data) or []
-
-
-def _parse_tokens(path: str, data: bytes) -> list[bytes]:
-    # Tokens are compared as bytes: one that is not UTF-8 is as good as any.
-    tokens = parse_token_file(data.decode("utf-8", "surrogateescape"))
-    if not tokens:
-        raise ConfigError(f"{quoted(path)} holds no token; it takes one a line.")
-    for token in tokens:
-        problem = check_token(token)
-        if problem is not None:
-            raise ConfigError(f"{quoted(path)}: {problem}")
-    return tokens
 
 
 def _check_parsing_options(drafts: list[_SourceDraft], problems: Problems) -> None:

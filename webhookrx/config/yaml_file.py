@@ -179,17 +179,15 @@ class _ConfigReader:
 
     def _file_with_place(self, node: MappingNode, path: Path) -> Iterator[RawValue]:
         """Yield C{FILE#POINTER} of C{{file: FILE, at: POINTER}}."""
-        found: dict[str, RawValue] = {}
+        found: dict[str, RawValue | None] = {}
         for key, key_node, member in self._members(node, path):
-            value = self._scalar(member, (*path, key))
+            found[key] = self._scalar(member, (*path, key))
             if key not in ("file", "at"):
                 self._unknown(key, key_node, path, ["file", "at"])
-            elif value is not None:
-                found[key] = value
-        if "file" in found:
-            at = found["at"].text if "at" in found else ""
-            yield RawValue(f"{found['file'].text}#{at}", found["file"].origin)
-        else:
+        file, at = found.get("file"), found.get("at")
+        if file is not None:
+            yield RawValue(f"{file.text}#{at.text if at is not None else ''}", file.origin)
+        elif found.keys() <= {"at"}:
             self._error(node, path, "It takes a file, such as {file: /etc/webhookrx/networks, at: /hooks}.")
 
     def _members(self, node: MappingNode, path: Path, *, is_label: bool = False) -> Iterator[Member]:

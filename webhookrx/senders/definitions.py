@@ -81,8 +81,33 @@ def builtin_definitions() -> tuple[SenderDefinition, ...]:
     return tuple(sorted(definitions, key=lambda definition: definition.id))
 
 
+def builtin_names() -> list[str]:
+    """Return the ids of the definitions that come with the package; none of them is read."""
+    return [name.removesuffix(".yaml") for name in _builtin_file_names()]
+
+
+def builtin_definition(name: str) -> SenderDefinition | None:
+    """
+    Return the definition of an id that comes with the package, and read no other; None if there is none.
+
+    @raise ValueError: its file can't be used, which is a mistake in the package.
+    """
+    if name not in builtin_names():
+        return None
+    data = files("webhookrx.senders").joinpath("data", f"{name}.yaml").read_bytes()
+    definition, diagnostics = read_definition(data, f"{name}.yaml")
+    if definition is None:
+        raise ValueError("; ".join(map(str, diagnostics)))
+    return definition
+
+
 def builtin_files() -> list[tuple[str, bytes]]:
     """Return name and bytes of each data file of the package, by name."""
     directory = files("webhookrx.senders").joinpath("data")
-    found = [entry for entry in directory.iterdir() if entry.name.endswith(".yaml")] if directory.is_dir() else []
-    return [(entry.name, entry.read_bytes()) for entry in sorted(found, key=lambda entry: entry.name)]
+    return [(name, directory.joinpath(name).read_bytes()) for name in _builtin_file_names()]
+
+
+def _builtin_file_names() -> list[str]:
+    directory = files("webhookrx.senders").joinpath("data")
+    names = [entry.name for entry in directory.iterdir()] if directory.is_dir() else []
+    return sorted(name for name in names if name.endswith(".yaml"))

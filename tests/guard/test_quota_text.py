@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.config.quota_text}.
+Tests for L{webhookrx.guard.quota_text}.
 """
 
 from __future__ import annotations
@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.config.quota_text import quota_members, quota_of, show_quota
 from webhookrx.errors import ConfigError
 from webhookrx.guard.quota import PER, SourceQuota
+from webhookrx.guard.quota_text import quota_members, quota_of, show_quota
 
 QUOTAS = {
     "messages=100/s": SourceQuota(messages=100.0),

@@ -1,0 +1,77 @@
+"""
+The tokens of a source of the collector form, from options and files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from webhookrx.config.files import absolute
+from webhookrx.config.guard_files import read_token_file
+from webhookrx.config.option_reader import COMMAND_LINE, NOWHERE, Effective, OptionReader, Problems, RawValue
+from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
+from webhookrx.intake.tokens import NamedToken, check_token
+
+
+class SourceTokens(NamedTuple):
+    """
+    The tokens of a source.
+
+    @ivar has_names: whether a line of a file has a name, or a digest in place of a token.
+    """
+
+    tokens: tuple[NamedToken, ...] = ()
+    has_names: bool = False
+
+    @property
+    def plain(self) -> tuple[bytes, ...]:
+        """The tokens alone, each once; for a source without a guard, which has no others."""
+        return tuple(dict.fromkeys(token.value for token in self.tokens))
+
+
+def read_source_tokens(options: OptionReader) -> SourceTokens:
+    """
+    Return the tokens of the highest layer that gives any, by option or file: a lower one does not add to them, so that
+    a source with a token of its own never accepts the others' too. Mistakes are noted.
+    """
+    layer = next((each for each in options.layers if "auth-token" in each or "auth-token-file" in each), {})
+    values, files = layer.get("auth-token", ()), layer.get("auth-token-file", ())
+    tokens = [_token(number, value, options.problems) for number, value in enumerate(values, 1)]
+    has_names = False
+    place = _place(options)
+    for value in files:
+        path = absolute(value.text)
+        found = options.problems.attempt(value.origin, read_token_file, path, place)
+        if found is not None:
+            if found.warning:
+                options.problems.warn(found.warning, value.origin)
+            tokens += found.tokens
+            has_names = has_names or found.has_names
+    _show(options, "auth-token", values, ("***" for _ in values))
+    _show(options, "auth-token-file", files, (absolute(value.text) for value in files))
+    return SourceTokens(tuple(tokens), has_names)
+
+
+def _place(options: OptionReader) -> TokenPlace:
+    try:
+        return token_place(options.raw("auth-token-in")[0].text) if options.raw("auth-token-in") else AUTHORIZATION
+    except ValueError:
+        return AUTHORIZATION  # the guard has the mistake
+
+
+def _show(options: OptionReader, name: str, values: Sequence[RawValue], shown: Iterable[str]) -> None:
+    origin = str(values[0].origin if values else NOWHERE)
+    options.effective.append(Effective(options.section, name, " ".join(shown) or "none", origin))
+
+
+def _token(number: int, value: RawValue, problems: Problems) -> NamedToken:
+    token = value.text.encode()
+    problem = check_token(token)
+    if problem is not None:
+        problems.error(problem, value.origin)
+    if value.origin.file == COMMAND_LINE:
+        problems.warn(
+            "Every user of this machine can see the token in the process list; use --auth-token-file.", value.origin
+        )
+    return NamedToken(str(number), token)
