@@ -1,0 +1,97 @@
+"""
+Signatures of Twilio: HMAC-SHA1 of the URL and, behind it, of the sorted fields of a form; for any other body the URL
+has the digest of the body in its parameter C{bodySHA256}, which is then signed with it.
+
+U{https://www.twilio.com/docs/usage/webhooks/webhooks-security}. Twilio writes a default port or leaves it out as it
+likes, so that both are tried.
+"""
+
+from __future__ import annotations
+
+import binascii
+import hmac
+from collections.abc import Iterator, Mapping
+from typing import Final
+
+from webhookrx.errors import BAD_SIGNATURE, SIGNATURE_MISSING
+from webhookrx.senders.signatures.code_verifiers import CodeOptions
+from webhookrx.senders.signatures.key_forms import key_bytes
+from webhookrx.senders.signatures.named_secrets import SecretError
+from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.signed_request import SignedRequest
+from webhookrx.senders.signatures.strict_encodings import from_base64
+
+_FORMS: Final = (b"application/x-www-form-urlencoded", b"")
+"""Media types of what is read as a form; the last is none at all."""
+_DIGEST: Final = "bodySHA256"
+_PORTS: Final = {"https": "443", "http": "80"}
+
+
+class TwilioVerifier:
+    """
+    Checks what Twilio signs.
+
+    @raise SecretError: C{public_url} is missing, without which no signature can be checked.
+    """
+
+    def __init__(self, options: CodeOptions) -> None:
+        if not options.public_url:
+            raise SecretError("This sender signs the URL that it sends to, which public_url must say.")
+        if not options.secrets:
+            raise SecretError("There is no secret to check requests with.")
+        (self._place,) = options.compiled.places
+        self._keys = {secret.name: key_bytes(secret, "text") for secret in options.secrets}
+        self.names = tuple(self._keys)
+
+    def check(self, request: SignedRequest, now: int) -> Verified | Unverified:
+        """See L{CodeVerifier.check}."""
+        signatures = [from_base64(value) for value in self._place.values(request)]
+        if not signatures or not signatures[0]:
+            return Unverified(SIGNATURE_MISSING, SIGNATURE_MISSING.detail)
+        behind = _behind_url(request)
+        if behind is not None:
+            for url in _urls(request.url):
+                for name, key in self._keys.items():
+                    if hmac.compare_digest(hmac.digest(key, url + behind, "sha1"), signatures[0]):
+                        return Verified(name)
+        return Unverified(BAD_SIGNATURE, BAD_SIGNATURE.detail)
+
+    def sign(self, name: str, request: SignedRequest, now: int) -> Mapping[bytes, bytes]:
+        """See L{CodeVerifier.sign}."""
+        behind = _behind_url(request)
+        if behind is None:
+            raise SecretError("A body that is no form is signed by the parameter bodySHA256, its digest.")
+        code = hmac.digest(self._keys[name], request.url + behind, "sha1")
+        return {self._place.header: binascii.b2a_base64(code, newline=False)}
+
+
+make = TwilioVerifier
+
+
+def _behind_url(request: SignedRequest) -> bytes | None:
+    """Return what is signed behind the URL; None for a body that no signature of Twilio covers."""
+    if _DIGEST in request.query:
+        digest = request.parameter(_DIGEST)
+        if digest is None or not hmac.compare_digest(request.sha256(), digest):
+            return None
+        return b""
+    if not request.body:
+        return b""
+    media_type = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
+    # Bytes that make no field would else go with a signature of the URL alone.
+    return request.sorted_fields() or None if media_type in _FORMS else None
+
+
+def _urls(url: bytes) -> Iterator[bytes]:
+    """Yield a URL, then the same without its port, or with the default one."""
+    yield url
+    scheme, _, rest = url.decode("latin-1").partition("://")
+    host, slash, target = rest.partition("/")
+    name, colon, port = host.rpartition(":")
+    if colon and port.isdecimal():
+        other = name
+    elif scheme in _PORTS:
+        other = f"{host}:{_PORTS[scheme]}"
+    else:
+        return
+    yield f"{scheme}://{other}{slash}{target}".encode("latin-1")
