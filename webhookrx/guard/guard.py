@@ -1,17 +1,24 @@
 """
 The guard of a source: decides who may send to it, and what its sender asks for, one decision after the other.
 
-The decisions on the head are L{Guard.on_head}, in this order: C{address}, C{client}, C{method}, C{token}, C{secret},
-C{values}. Those on the body are L{Guard.on_body}: C{signature}, C{delivery}, C{split}. A source has only those that it
-is configured for. Each takes a L{Passage} and returns what ends it: a refusal; or None, and the next one has its turn.
+A source has only those decisions that it is configured for:
 
-Plain functions on plain values: no Twisted, no file; the clock is given.
+  - L{Guard.on_head}, before its body is read: C{address}, C{client}, C{method}, C{token}, C{secret}, C{quota},
+    C{handshake}, C{values}
+  - L{Guard.on_body}: C{question}, C{signature}, C{signed_question}, C{delivery}; then the delivery is looked up in the
+    idempotency window, which is not for the guard to do
+  - L{Guard.on_storing}: C{answer}, C{split}
+
+Each takes a L{Passage} and returns what ends it: a refusal, or the answer to a question; or None, and the next one has
+its turn. No Twisted, no file; the clocks are given.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Callable, Iterable
+from hashlib import sha256
+from typing import Final, TypeAlias
+from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -20,27 +27,41 @@ from webhookrx.errors import (
     BAD_TOKEN,
     CLIENT_NOT_ALLOWED,
     METHOD_NOT_ALLOWED,
+    OVER_QUOTA,
     Reason,
     RequestRefused,
 )
+from webhookrx.guard.delivery_key import delivery_key
 from webhookrx.guard.passage import Passage
+from webhookrx.guard.quota import Buckets, Quota, retry_after
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.head import Head
+from webhookrx.intake.header_masking import MASK
 from webhookrx.intake.json_body import json_or_missing
 from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path
 from webhookrx.intake.networks import AllowList
-from webhookrx.intake.provenance import BY_CLIENT, BY_TOKEN, MAX_TEXT, NOT_VERIFIED, Provenance
+from webhookrx.intake.provenance import BY_CLIENT, BY_SIGNATURE, BY_TOKEN, MAX_TEXT, NOT_VERIFIED, Provenance
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.intake.urlencoded import remembered_query
 from webhookrx.senders.classifier import attempt_number, delivery_text
 from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.handshakes import AnswerFailed, HandshakeAnswer, Handshakes, SenderAnswers
 from webhookrx.senders.signatures.outcome import Unverified
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.splitting import Splitter
+from webhookrx.yield_point import run_unlocked
 
-Decision: TypeAlias = Callable[[Passage], Refused | None]
+Ending: TypeAlias = Refused | HandshakeAnswer
+Decision: TypeAlias = Callable[[Passage], Ending | None]
+Decisions: TypeAlias = tuple[tuple[str, Decision], ...]
+
+#: Decisions whose refusals cost no more than a look-up, and so have our own words.
+_EARLY: Final = ("address", "client", "method")
+
+_MASK: Final = MASK.encode()
+_NO_QUERY: Final[dict[str, str | list[str]]] = {}
 
 
 class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,6 +74,11 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
     @ivar sender: the one kind of sender that it hears.
     @ivar verifier: checks signatures.
     @ivar must_verify: what is not verified is refused; else messages say so.
+    @ivar quota: how much may come.
+    @ivar buckets: those of all quotas; needed for one.
+    @ivar handshakes: the sender's questions.
+    @ivar answers: the answers that the sender wants.
+    @ivar window: seconds for which deliveries are remembered.
     @ivar splitter: takes batches apart.
     """
 
@@ -62,6 +88,11 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
     sender: CompiledSender | None = None
     verifier: Verifier | None = None
     must_verify: bool = True
+    quota: Quota | None = None
+    buckets: Buckets | None = None
+    handshakes: Handshakes | None = None
+    answers: SenderAnswers | None = None
+    window: float | None = None
     splitter: Splitter | None = None
 
 
@@ -71,32 +102,44 @@ class Guard:
 
     @param rules: those of the source, without tokens.
     @param wall_clock: nanoseconds since the epoch.
+    @param clock: seconds on the monotonic clock.
     @ivar on_head: the decisions on a head, by name.
     @ivar on_body: those on a body, by name.
+    @ivar on_storing: those on a message that is not known yet, by name.
     """
 
-    def __init__(self, rules: SourceRules, parts: GuardParts, wall_clock: Callable[[], int]) -> None:
+    def __init__(
+        self, rules: SourceRules, parts: GuardParts, wall_clock: Callable[[], int], clock: Callable[[], float]
+    ) -> None:
         self.rules = rules
         self.parts = parts
         self._wall_clock = wall_clock
-        self._sender = "" if parts.sender is None else parts.sender.id
-        on_head: tuple[tuple[str, object, Decision], ...] = (
+        self._clock = clock
+        self._must_verify = parts.verifier is not None and parts.must_verify
+        sender, handshakes = parts.sender, parts.handshakes
+        self._sender = "" if sender is None else sender.id
+        self._has_attempt = sender is not None and sender.attempt is not None
+        self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
+        asks = handshakes is not None and handshakes.asks_bodies
+        self.on_head = _configured(
             ("address", parts.allow, self.address),
             ("client", parts.clients, self.client),
-            ("method", self, self.method),
+            ("method", True, self.method),
             ("token", parts.tokens, self.token),
             ("secret", parts.verifier, self.secret),
-            ("values", self, self.values),
+            ("quota", parts.quota, self.quota),
+            ("handshake", handshakes, self.handshake),
+            ("values", True, self.values),
         )
-        on_body: tuple[tuple[str, object, Decision], ...] = (
+        self.on_body = _configured(
+            ("question", asks, self.question),
             ("signature", parts.verifier, self.signature),
-            ("delivery", parts.sender, self.delivery),
-            ("split", parts.splitter, self.split),
+            ("signed_question", asks, self.signed_question),
+            ("delivery", sender is not None and sender.deliveries, self.delivery),
         )
-        self.on_head = tuple((name, decide) for name, part, decide in on_head if part is not None)
-        self.on_body = tuple((name, decide) for name, part, decide in on_body if part is not None)
+        self.on_storing = _configured(("answer", parts.answers, self.answer), ("split", parts.splitter, self.split))
 
-    def admit(self, head: Head, by_path: Admission | Refused, size: int | None) -> Passage | Refused:
+    def admit(self, head: Head, by_path: Admission | Refused, size: int | None) -> Passage | Ending:
         """
         Take all decisions on a head.
 
@@ -104,26 +147,61 @@ class Guard:
         @param size: see L{Passage.size}.
         """
         passage = Passage(head, by_path, size)
-        for _, decide in self.on_head:
+        for name, decide in self.on_head:
             ending = decide(passage)
             if ending is not None:
-                return ending
+                return ending if name in _EARLY else self.in_sender_words(ending, head)
         return passage
 
-    def judge(self, passage: Passage) -> Refused | None:
+    def judge(self, passage: Passage) -> Ending | None:
         """
-        Take all decisions on a body, with yield points.
+        Take all decisions on a body, with yield points; those before its delivery is looked up.
 
-        @return: None for one that is to be stored.
+        @return: None for one to go on with.
         """
         for _, decide in self.on_body:
             ending = decide(passage)
             if ending is not None:
-                return ending
+                return self.in_sender_words(ending, passage.head)
         return None
+
+    def prepare(self, passage: Passage) -> Ending | None:
+        """Take all decisions on a message that is not known yet, with yield points; likewise."""
+        for _, decide in self.on_storing:
+            ending = decide(passage)
+            if ending is not None:
+                return self.in_sender_words(ending, passage.head)
+        return None
+
+    def in_sender_words(self, ending: Ending, head: Head) -> Ending:
+        """Return a refusal as the sender wants to hear it."""
+        answers = self.parts.answers
+        if answers is None or isinstance(ending, HandshakeAnswer):
+            return ending
+        query = self._query(head)
+        if isinstance(query, Refused):
+            query = _NO_QUERY
+        reply = answers.refused(head, query, ending.reason, ending.detail, self._wall_clock())
+        return ending if reply is None else msgspec.structs.replace(ending, reply=reply)
+
+    def shown_path(self, head: Head, by_path: Admission | Refused) -> bytes:
+        """Return a path for log lines, without a token in it."""
+        tokens = self.parts.tokens
+        if tokens is None or tokens.place.kind != "path":
+            return head.path
+        shown = None if type(by_path) is Refused else by_path.groups.get(tokens.place.name)
+        return unquote_to_bytes(head.path).replace(shown.encode(), _MASK) if shown else b""
 
     def _refused(self, reason: Reason, detail: str = "") -> Refused:
         return Refused(reason, detail or reason.detail, self.rules.name)
+
+    def _query(self, head: Head) -> dict[str, str | list[str]] | Refused:
+        if not head.query:
+            return _NO_QUERY
+        try:
+            return remembered_query(head.query)
+        except RequestRefused as refused:
+            return self._refused(refused.reason, refused.detail)
 
     # -- on the head ---------------------------------------------------------------------------------------------
 
@@ -153,10 +231,15 @@ class Guard:
         return None
 
     def method(self, passage: Passage) -> Refused | None:
-        """Decide on its method."""
-        if passage.head.method == b"POST":
+        """Decide on its method: messages are sent with POST, questions may be asked with others."""
+        head, handshakes = passage.head, self.parts.handshakes
+        if head.method == b"POST":
             return None
-        return self._refused(METHOD_NOT_ALLOWED)
+        if handshakes is None:
+            return self._refused(METHOD_NOT_ALLOWED)
+        if handshakes.takes(head):
+            return None
+        return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, self.rules.name, allow=handshakes.allow(head))
 
     def token(self, passage: Passage) -> Refused | None:
         """Decide on the token that it shows."""
@@ -169,16 +252,64 @@ class Guard:
         return None
 
     def secret(self, passage: Passage) -> Refused | None:
-        """Begin to verify it. What its head shows of a secret itself is judged now."""
+        """
+        Begin to verify it. A secret itself that its head shows is judged now. What is no POST is a question by its head
+        alone, which nobody signs.
+        """
         assert self.parts.verifier is not None
         head = passage.head
-        try:
-            query = remembered_query(head.query) if head.query else {}
-        except RequestRefused as refused:
-            return self._refused(refused.reason, refused.detail)
+        if head.method != b"POST":
+            return None
+        query = self._query(head)
+        if isinstance(query, Refused):
+            return query
         verification = passage.verification = self.parts.verifier.begin(head, query)
         unverified = verification.before_body()
         return None if unverified is None else self._not_verified(passage, unverified)
+
+    def quota(self, passage: Passage) -> Refused | None:
+        """Decide whether there is room for it in its quota: for one message, and its body if its size is known."""
+        return self._charge(passage, 1, passage.size or 0)
+
+    def more(self, passage: Passage, size: int) -> Refused | None:
+        """
+        Decide whether there is room for more of its body in its quota.
+
+        @param size: bytes of it that have come, all in all.
+        """
+        if self.parts.quota is None or size <= passage.charged:
+            return None
+        return self._charge(passage, 0, size - passage.charged)
+
+    def _charge(self, passage: Passage, messages: int, size: int) -> Refused | None:
+        quota, buckets = self.parts.quota, self.parts.buckets
+        assert quota is not None
+        assert buckets is not None
+        whose = quota.whose(passage.token, self.source_ip(passage.head))
+        wait = buckets.take(quota, self.rules.name, whose, messages, size, self._clock(), passage.charged)
+        if wait:
+            return Refused(OVER_QUOTA, OVER_QUOTA.detail, self.rules.name, retry_after=retry_after(wait))
+        passage.charged += size
+        return None
+
+    def handshake(self, passage: Passage) -> Ending | None:
+        """Answer a question that its head alone tells."""
+        assert self.parts.handshakes is not None
+        query = self._query(passage.head)
+        if isinstance(query, Refused):
+            return query
+        return self._asked(passage, self.parts.handshakes.by_head(passage.head, query, self._clock()))
+
+    def _asked(self, passage: Passage, found: Ending | None) -> Ending | None:
+        if (
+            isinstance(found, HandshakeAnswer)
+            and found.keep
+            and (passage.verified is not None or not self._must_verify)
+        ):
+            passage.question = found
+            passage.reply = found.reply
+            return None
+        return found
 
     def values(self, passage: Passage) -> Refused | None:
         """Decide on the encoding of its body, on captured text and on its query, and gather them."""
@@ -189,16 +320,21 @@ class Guard:
         if self.parts.tokens is not None:
             place = self.parts.tokens.place
             if place.kind in ("query", "path"):
-                admission = Admission(
-                    self.rules,
-                    dict(place.groups_without(admission.groups)),
-                    dict(place.query_without(admission.query)),
-                    admission.encodings,
-                )
+                groups = dict(place.groups_without(admission.groups))
+                query = dict(place.query_without(admission.query))
+                admission = Admission(self.rules, groups, query, admission.encodings)
         passage.admission = admission
         return None
 
     # -- on the body ---------------------------------------------------------------------------------------------
+
+    def question(self, passage: Passage) -> Ending | None:
+        """Answer a question that is told by its body and need not be signed."""
+        handshakes = self.parts.handshakes
+        assert handshakes is not None
+        if passage.question is not None or not handshakes.may_ask(len(passage.body)):
+            return None
+        return self._asked(passage, handshakes.before_signature(self.evidence(passage), self._clock()))
 
     def signature(self, passage: Passage) -> Refused | None:
         """Verify it."""
@@ -212,24 +348,65 @@ class Guard:
         return None
 
     def _not_verified(self, passage: Passage, unverified: Unverified) -> Refused | None:
-        if self.parts.must_verify:
-            return self._refused(unverified.reason, unverified.detail)
         passage.unverified = unverified
+        if self._must_verify:
+            return self._refused(unverified.reason, unverified.detail)
         return None
+
+    def signed_question(self, passage: Passage) -> Ending | None:
+        """Answer a question that must be signed."""
+        handshakes = self.parts.handshakes
+        assert handshakes is not None
+        if passage.question is not None or not handshakes.may_ask(len(passage.body)):
+            return None
+        secret = None if passage.verified is None else passage.verified.secret
+        return self._asked(passage, handshakes.after_signature(self.evidence(passage), secret, self._clock()))
 
     def delivery(self, passage: Passage) -> None:
         """Find out which delivery it is."""
-        assert self.parts.sender is not None
-        passage.delivery_id = delivery_text(self.parts.sender, self.evidence(passage))
+        sender = self.parts.sender
+        assert sender is not None
+        header = self._delivery_header
+        # Most senders have a header for it, which is there, and is plain ASCII.
+        values = passage.head.values(header) if header else ()
+        if values and values[0].replace(b"-", b"").isalnum():
+            passage.delivery_id = values[0].decode()
+        else:
+            passage.delivery_id = delivery_text(sender, self.evidence(passage))
+        if self.parts.window is None or not passage.delivery_id:
+            return
+        digest = b""
+        if passage.verified is None or passage.verified.kind != BY_SIGNATURE:
+            digest = run_unlocked(len(passage.body), sha256, passage.body).digest()
+        passage.key = delivery_key(self.rules.name, passage.delivery_id, digest)
+
+    # -- on storing ----------------------------------------------------------------------------------------------
+
+    def answer(self, passage: Passage) -> Refused | None:
+        """Make the answer that its sender wants once it is stored."""
+        assert self.parts.answers is not None
+        if passage.reply is not None:
+            return None
+        try:
+            passage.reply = self.parts.answers.stored(self.evidence(passage), self._wall_clock())
+        except AnswerFailed as failed:
+            return self._refused(failed.reason, str(failed))
+        return None
 
     def split(self, passage: Passage) -> Refused | None:
-        """Take its body apart."""
+        """Take its body apart, unless it is a question."""
         assert self.parts.splitter is not None
+        if passage.question is not None:
+            return None
+        values = passage.head.values(b"content-type")
+        media_type = values[0].partition(b";")[0].strip().lower().decode("latin-1") if values else ""
         try:
-            passage.bundle = self.parts.splitter.split(passage.body, self.evidence(passage).media_type)
+            passage.bundle = self.parts.splitter.split(passage.body, media_type)
         except RequestRefused as refused:
             return self._refused(refused.reason, refused.detail)
         return None
+
+    # -- what is known -------------------------------------------------------------------------------------------
 
     def evidence(self, passage: Passage) -> Evidence:
         """Return what places are looked up in, made once."""
@@ -240,22 +417,26 @@ class Guard:
         return passage.evidence
 
     def provenance(self, passage: Passage) -> Provenance:
-        """Return what is known of the sender, once all decisions are taken."""
-        verified = passage.verified
+        """Return what is known of the sender, once the decisions on the body are taken."""
+        verified, secret, signed_at = passage.verified, "", None
         how: str
         if verified is not None:
-            how = verified.kind
+            how, secret, signed_at = verified.kind, verified.secret, verified.signed_at
         elif passage.token:
             how = BY_TOKEN
         else:
-            how = BY_CLIENT if passage.client else NOT_VERIFIED
-        sender = self.parts.sender
-        return Provenance(
-            self._sender,
-            how,
-            "" if verified is None else verified.secret,
-            passage.token,
-            passage.delivery_id[:MAX_TEXT].rstrip(),
-            "" if sender is None or sender.attempt is None else attempt_number(sender, self.evidence(passage)),
-            None if verified is None else verified.signed_at,
-        )
+            how = NOT_VERIFIED if passage.head.peer.client is None else BY_CLIENT
+        attempt = ""
+        if self._has_attempt:
+            assert self.parts.sender is not None
+            attempt = attempt_number(self.parts.sender, self.evidence(passage))
+        delivery = passage.delivery_id
+        if len(delivery) > MAX_TEXT:
+            delivery = delivery[:MAX_TEXT].rstrip()
+        return Provenance(self._sender, how, secret, passage.token, delivery, attempt, signed_at)
+
+
+def _configured(*decisions: tuple[str, object, Decision]) -> Decisions:
+    """Return those decisions whose part is there."""
+    found: Iterable[tuple[str, object, Decision]] = decisions
+    return tuple((name, decide) for name, part, decide in found if part is not None and part is not False)

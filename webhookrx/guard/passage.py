@@ -9,7 +9,9 @@ import msgspec
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
 from webhookrx.senders.bundle import Bundle
+from webhookrx.intake.reply import Reply
 from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.handshakes import HandshakeAnswer
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.verification import Verification
 
@@ -23,23 +25,29 @@ class Passage(msgspec.Struct):
     @ivar client: the client pattern that its certificate matches; empty where there are none.
     @ivar token: the name of the token that it shows; empty where none is asked for.
     @ivar verification: the check of its signature; None where none is made.
-    @ivar admission: all that its head gives to a message; None until all decisions on the head are taken. Once the
-        body is judged, it has the provenance.
+    @ivar charged: bytes of its body that its quota was charged for.
+    @ivar question: the question that it is, where that becomes a message, too.
+    @ivar admission: all that its head gives to a message, but for the provenance; None until all decisions on the head
+        are taken.
     @ivar body: unpacked.
     @ivar wire: the body as it came; None if it was not encoded.
     @ivar evidence: what places are looked up in, once somebody needs that.
     @ivar verified: by which secret it was verified.
-    @ivar unverified: why it was not, where it is taken nevertheless.
+    @ivar unverified: why it was not; it may be taken nevertheless.
     @ivar delivery_id: the sender's id of the delivery, whole; empty without one.
+    @ivar key: of the delivery in the idempotency window; empty if it is not looked up there.
+    @ivar reply: the answer that the sender wants once it is stored; None for the usual one.
     @ivar bundle: its events; None if it is one message.
     """
 
     head: Head
     by_path: Admission | Refused
-    size: int | None
+    size: int | None = None
     client: str = ""
     token: str = ""
     verification: Verification | None = None
+    charged: int = 0
+    question: HandshakeAnswer | None = None
     admission: Admission | None = None
     body: bytes = b""
     wire: bytes | None = None
@@ -47,4 +55,6 @@ class Passage(msgspec.Struct):
     verified: Verified | None = None
     unverified: Unverified | None = None
     delivery_id: str = ""
+    key: bytes = b""
+    reply: Reply | None = None
     bundle: Bundle | None = None
