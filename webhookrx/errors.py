@@ -126,11 +126,13 @@ class RequestRefused(WebhookrxError):
     A request can't become a message.
 
     @param detail: a sentence in place of the reason's own; it never echoes raw input or a secret.
+    @param retry_after: seconds until it may come again; 0 when nothing is known of that.
     """
 
-    def __init__(self, reason: Reason, detail: str | None = None) -> None:
+    def __init__(self, reason: Reason, detail: str | None = None, *, retry_after: int = 0) -> None:
         super().__init__(reason.word)
         self.reason = reason
+        self.retry_after = retry_after
         self.detail = reason.detail if detail is None else detail
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from twisted.python.failure import Failure
 
     from webhookrx.errors import Reason
+    from webhookrx.guard.bundle_judge import JudgedBundle
 
 #: Called once, in the reactor thread: None when every observer has the message safe, else why it is not.
 Acknowledge: TypeAlias = Callable[[NotStored | None], None]
@@ -367,6 +368,13 @@ class ITraffic(Interface):
         @param size: bytes of its body on the wire.
         """
 
+    def took_apart(source: str, judged: JudgedBundle, size: int) -> None:
+        """
+        The messages of a body with several events, or with none, were made.
+
+        @param size: bytes of the body on the wire.
+        """
+
     def expects(source: str, events: Sequence[tuple[str, str]]) -> None:
         """Create the counters of a connector's steps, at 0, so that they show before the first message."""
 
@@ -376,6 +384,20 @@ class ITraffic(Interface):
 
         @param events: what they have counted: a word and a label.
         @param problem: how a step failed, in one sentence; empty when none has.
+        """
+
+    def asked(source: str, kind: str) -> None:
+        """A question of a sender was answered, so that no message was made of it; C{kind} is what it is called."""
+
+    def duplicate(source: str) -> None:
+        """A delivery came again, and was answered as stored."""
+
+    def verified(source: str, secret: str, skew: float | None) -> None:
+        """
+        A request was verified.
+
+        @param secret: the name of the secret or token.
+        @param skew: seconds since it was signed, negative for a moment to come; None if it says no moment.
         """
 
     def accept_failed(error: str) -> None:

@@ -24,7 +24,8 @@ from tests.http.wire import AtOnce, Wire, post
 from webhookrx.errors import NotStored
 from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
 from webhookrx.http.protocol import HTTPProtocol
-from webhookrx.http.resources import DIRECT, WebhookResource, _StockExchange
+from webhookrx.http.resources import DIRECT, WebhookResource
+from webhookrx.http.stock_request import _StockExchange
 from webhookrx.http.twisted_request import Request
 
 

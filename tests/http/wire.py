@@ -175,9 +175,13 @@ class Traffic:
         self.answers: list[tuple[str, float]] = []
         self.sizes: list[int] = []
         self.acceptances: list[tuple[str, tuple[str, ...], int]] = []
+        self.bundles: list[tuple[str, Any, int]] = []
         self.expected: list[tuple[str, tuple[tuple[str, str], ...]]] = []
         self.processings: list[tuple[str, tuple[tuple[str, str], ...], str]] = []
         self.handshakes: list[str] = []
+        self.questions: list[tuple[str, str]] = []
+        self.duplicates: list[str] = []
+        self.verifications: list[tuple[str, str, float | None]] = []
         self.dropped = 0
         self.failures: list[str] = []
         self.accept_errors: list[str] = []
@@ -199,11 +203,23 @@ class Traffic:
         self.acceptances.append((source, tuple(notes), left_out))
         self.sizes.append(size)
 
+    def took_apart(self, source: str, judged: Any, size: int) -> None:
+        self.bundles.append((source, judged, size))
+
     def expects(self, source: str, events: Any) -> None:
         self.expected.append((source, tuple(events)))
 
     def processed(self, source: str, events: Any, problem: str) -> None:
         self.processings.append((source, tuple(events), problem))
+
+    def asked(self, source: str, kind: str) -> None:
+        self.questions.append((source, kind))
+
+    def duplicate(self, source: str) -> None:
+        self.duplicates.append(source)
+
+    def verified(self, source: str, secret: str, skew: float | None) -> None:
+        self.verifications.append((source, secret, skew))
 
     def accept_failed(self, error: str) -> None:
         self.accept_errors.append(error)

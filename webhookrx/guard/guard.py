@@ -15,10 +15,9 @@ its turn. No Twisted, no file; the clocks are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Final, TypeAlias
-from urllib.parse import unquote_to_bytes
 
 import msgspec
 
@@ -33,7 +32,7 @@ from webhookrx.errors import (
 )
 from webhookrx.guard.delivery_key import delivery_key
 from webhookrx.guard.passage import Passage
-from webhookrx.guard.quota import Buckets, Quota, retry_after
+from webhookrx.guard.quota import Buckets, SourceQuota, retry_after
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.head import Head
@@ -41,6 +40,7 @@ from webhookrx.intake.header_masking import MASK
 from webhookrx.intake.json_body import json_or_missing
 from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path
 from webhookrx.intake.networks import AllowList
+from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.provenance import BY_CLIENT, BY_SIGNATURE, BY_TOKEN, MAX_TEXT, NOT_VERIFIED, Provenance
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.intake.urlencoded import remembered_query
@@ -51,7 +51,7 @@ from webhookrx.senders.handshakes import AnswerFailed, HandshakeAnswer, Handshak
 from webhookrx.senders.signatures.outcome import Unverified
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.splitting import Splitter
-from webhookrx.yield_point import run_unlocked
+from webhookrx.yield_point import LONG_CALL, PIECE, run_unlocked
 
 Ending: TypeAlias = Refused | HandshakeAnswer
 Decision: TypeAlias = Callable[[Passage], Ending | None]
@@ -70,9 +70,11 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
 
     @ivar allow: the networks that requests may come from.
     @ivar clients: the clients that they may come from.
+    @ivar paths: the path patterns of the source; needed for tokens in a path.
     @ivar tokens: one of which each has to show.
     @ivar sender: the one kind of sender that it hears.
     @ivar verifier: checks signatures.
+    @ivar secrets: by how many secrets, each of which takes its own time.
     @ivar must_verify: what is not verified is refused; else messages say so.
     @ivar quota: how much may come.
     @ivar buckets: those of all quotas; needed for one.
@@ -84,11 +86,13 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
 
     allow: AllowList | None = None
     clients: ClientPatterns | None = None
+    paths: Sequence[str] = ()
     tokens: TokenCheck | None = None
     sender: CompiledSender | None = None
     verifier: Verifier | None = None
+    secrets: int = 1
     must_verify: bool = True
-    quota: Quota | None = None
+    quota: SourceQuota | None = None
     buckets: Buckets | None = None
     handshakes: Handshakes | None = None
     answers: SenderAnswers | None = None
@@ -103,6 +107,7 @@ class Guard:
     @param rules: those of the source, without tokens.
     @param wall_clock: nanoseconds since the epoch.
     @param clock: seconds on the monotonic clock.
+    @ivar reads_bodies: some decision looks into bodies, and not only at their bytes.
     @ivar on_head: the decisions on a head, by name.
     @ivar on_body: those on a body, by name.
     @ivar on_storing: those on a message that is not known yet, by name.
@@ -118,9 +123,16 @@ class Guard:
         self._must_verify = parts.verifier is not None and parts.must_verify
         sender, handshakes = parts.sender, parts.handshakes
         self._sender = "" if sender is None else sender.id
-        self._has_attempt = sender is not None and sender.attempt is not None
+        in_path = parts.tokens is not None and parts.tokens.place.kind == "path"
+        self._paths = PathPatterns(parts.paths) if in_path else None
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
         asks = handshakes is not None and handshakes.asks_bodies
+        attempt = None if sender is None else sender.attempt
+        inside = sender is not None and (
+            sender.delivery_is_inside or (attempt is not None and attempt.root is not None)
+        )
+        self._has_attempt = attempt is not None
+        self.reads_bodies = bool(asks or inside or parts.answers or parts.splitter)
         self.on_head = _configured(
             ("address", parts.allow, self.address),
             ("client", parts.clients, self.client),
@@ -150,6 +162,8 @@ class Guard:
         for name, decide in self.on_head:
             ending = decide(passage)
             if ending is not None:
+                if self._paths is not None and isinstance(ending, Refused):
+                    ending = msgspec.structs.replace(ending, path=self.shown_path(head))
                 return ending if name in _EARLY else self.in_sender_words(ending, head)
         return passage
 
@@ -162,7 +176,7 @@ class Guard:
         for _, decide in self.on_body:
             ending = decide(passage)
             if ending is not None:
-                return self.in_sender_words(ending, passage.head)
+                return ending
         return None
 
     def prepare(self, passage: Passage) -> Ending | None:
@@ -170,8 +184,12 @@ class Guard:
         for _, decide in self.on_storing:
             ending = decide(passage)
             if ending is not None:
-                return self.in_sender_words(ending, passage.head)
+                return ending
         return None
+
+    def is_long(self, size: int) -> bool:
+        """Tell whether it takes more than a moment to verify a body of so many bytes."""
+        return self.parts.verifier is not None and size * self.parts.secrets > LONG_CALL
 
     def in_sender_words(self, ending: Ending, head: Head) -> Ending:
         """Return a refusal as the sender wants to hear it."""
@@ -184,13 +202,14 @@ class Guard:
         reply = answers.refused(head, query, ending.reason, ending.detail, self._wall_clock())
         return ending if reply is None else msgspec.structs.replace(ending, reply=reply)
 
-    def shown_path(self, head: Head, by_path: Admission | Refused) -> bytes:
-        """Return a path for log lines, without a token in it."""
-        tokens = self.parts.tokens
-        if tokens is None or tokens.place.kind != "path":
+    def shown_path(self, head: Head) -> bytes:
+        """Return the path of a request for log lines, without a token in it."""
+        if self._paths is None:
             return head.path
-        shown = None if type(by_path) is Refused else by_path.groups.get(tokens.place.name)
-        return unquote_to_bytes(head.path).replace(shown.encode(), _MASK) if shown else b""
+        assert self.parts.tokens is not None
+        match = self._paths.match(head.path)
+        token = b"" if match is None else match[1].get(self.parts.tokens.place.name, b"")
+        return head.path.replace(token, _MASK) if token else head.path
 
     def _refused(self, reason: Reason, detail: str = "") -> Refused:
         return Refused(reason, detail or reason.detail, self.rules.name)
@@ -341,6 +360,9 @@ class Guard:
         assert passage.verification is not None
         if passage.unverified is not None:
             return None
+        work = len(passage.body) * self.parts.secrets
+        if work > PIECE and passage.verification.takes_pieces and not passage.is_hashed:
+            run_unlocked(work, passage.verification.update, passage.body)
         outcome = passage.verification.finish(passage.body, self._wall_clock(), passage.wire)
         if isinstance(outcome, Unverified):
             return self._not_verified(passage, outcome)

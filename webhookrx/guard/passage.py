@@ -8,8 +8,8 @@ import msgspec
 
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
-from webhookrx.senders.bundle import Bundle
 from webhookrx.intake.reply import Reply
+from webhookrx.senders.bundle import Bundle
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.handshakes import HandshakeAnswer
 from webhookrx.senders.signatures.outcome import Unverified, Verified
@@ -25,6 +25,7 @@ class Passage(msgspec.Struct):
     @ivar client: the client pattern that its certificate matches; empty where there are none.
     @ivar token: the name of the token that it shows; empty where none is asked for.
     @ivar verification: the check of its signature; None where none is made.
+    @ivar is_hashed: that check has had the body as it came.
     @ivar charged: bytes of its body that its quota was charged for.
     @ivar question: the question that it is, where that becomes a message, too.
     @ivar admission: all that its head gives to a message, but for the provenance; None until all decisions on the head
@@ -46,6 +47,7 @@ class Passage(msgspec.Struct):
     client: str = ""
     token: str = ""
     verification: Verification | None = None
+    is_hashed: bool = False
     charged: int = 0
     question: HandshakeAnswer | None = None
     admission: Admission | None = None

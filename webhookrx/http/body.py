@@ -2,11 +2,12 @@
 Bodies from the wire: sized, chunked or discarded; and counted against their limit and the room in the queue.
 
 Each has C{feed(data)}, which returns what follows the body once it is complete, else None. All but the discarded have
-C{size}, the bytes of data so far, and C{take()}, the data.
+C{size}, the bytes of data so far, and C{take()}, the data. While C{fresh} is a list, new data is put there, too.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from io import BytesIO
 
 import httptools
@@ -31,10 +32,11 @@ class SizedBody:
     @param length: bytes of it, at least one.
     """
 
-    __slots__ = ("_data", "_left", "_whole", "size")
+    __slots__ = ("_data", "_left", "_whole", "fresh", "size")
 
     def __init__(self, length: int) -> None:
         self.size = 0
+        self.fresh: list[bytes] | None = None
         self._left = length
         self._whole: bytes | None = None
         # Not one object for each read, however small: memory is to be what was counted.
@@ -46,6 +48,8 @@ class SizedBody:
         taken = data[:left]
         self._left = left - len(taken)
         self.size += len(taken)
+        if self.fresh is not None:
+            self.fresh.append(taken)
         if self._data is not None:
             self._data.write(taken)
         elif self._left:
@@ -92,10 +96,11 @@ class ChunkedBody:
     chunked message ends with an empty line.
     """
 
-    __slots__ = ("_data", "_ended", "_parser", "_tail", "_wire", "size")
+    __slots__ = ("_data", "_ended", "_parser", "_tail", "_wire", "fresh", "size")
 
     def __init__(self) -> None:
         self._data = BytesIO()
+        self.fresh: list[bytes] | None = None
         self.size = 0
         self._ended = False
         self._tail = b""
@@ -106,6 +111,8 @@ class ChunkedBody:
     def on_body(self, data: bytes) -> None:
         """Called by llhttp."""
         self.size += self._data.write(data)
+        if self.fresh is not None:
+            self.fresh.append(data)
 
     def on_message_complete(self) -> None:
         """Called by llhttp."""
@@ -158,12 +165,22 @@ class CountedBody:
     @param length: bytes of it, at least one; None when it is chunked.
     @param limit: bytes that it may have.
     @param consumer: where it is counted.
+    @param watch: see L{webhookrx.http.interfaces.IReceiver}.
     """
 
-    __slots__ = ("_body", "_consumer", "_counted", "_length", "_limit")
+    __slots__ = ("_body", "_consumer", "_counted", "_length", "_limit", "_watch")
 
-    def __init__(self, length: int | None, limit: int, consumer: IMessageConsumer) -> None:
+    def __init__(
+        self,
+        length: int | None,
+        limit: int,
+        consumer: IMessageConsumer,
+        watch: Callable[[bytes], None] | None = None,
+    ) -> None:
         self._body = ChunkedBody() if length is None else SizedBody(length)
+        self._watch = watch
+        if watch is not None:
+            self._body.fresh = []
         self._length = length
         self._limit = limit
         self._consumer = consumer
@@ -174,12 +191,19 @@ class CountedBody:
         Take bytes of the wire.
 
         @return: what follows the body once it is complete, else None.
-        @raise RequestRefused: it is not well-formed, too large, or there is no room for it.
+        @raise RequestRefused: it is not well-formed, too large, there is no room for it, or somebody who watches it
+            refuses it.
         """
         rest = self._body.feed(data)
         size = self._body.size
         if size > self._limit:
             raise RequestRefused(BODY_TOO_LARGE)
+        fresh = self._body.fresh
+        if fresh:
+            # At once, however many chunks it came in.
+            assert self._watch is not None
+            self._watch(fresh[0] if len(fresh) == 1 else b"".join(fresh))
+            fresh.clear()
         if rest is None and size > self._counted:
             small = (size if self._length is None else self._length) <= SMALL_BODY
             if not self._consumer.reserve(size - self._counted, small=small):

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 from zope.interface import Attribute, Interface
 
-from webhookrx.http.answers import FixedAnswer
+from webhookrx.http.answers import RECEIVED, FixedAnswer
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused
 
 if TYPE_CHECKING:
     from twisted.web.server import Request
 
-    from webhookrx.errors import NotStored
+    from webhookrx.errors import NotStored, Reason
     from webhookrx.http.head import RequestHead
     from webhookrx.settings import Limits
 
@@ -28,8 +28,12 @@ class IExchange(Interface):
     head: Head = Attribute("Its head.")
     admission: Admission = Attribute("What was found out at the end of the head.")
 
-    def acknowledged(error: NotStored | None) -> None:
-        """See L{webhookrx.interfaces.Acknowledge}: answer 200, or say that the message is not safe."""
+    def acknowledged(error: NotStored | None, answer: FixedAnswer = RECEIVED) -> None:
+        """
+        See L{webhookrx.interfaces.Acknowledge}: answer 200, or say that the message is not safe.
+
+        @param answer: what is said to a sender in place of our own words.
+        """
 
     def is_open() -> bool:
         """Whether an answer could still be sent."""
@@ -45,6 +49,21 @@ class IExchange(Interface):
 
 class IReceiver(Interface):
     """Takes admitted requests."""
+
+    watch: Callable[[bytes], None] | None = Attribute(
+        "Called with the bytes of a body that does not come in one read with its head, as they come, but chunks are "
+        "put together first. It may raise L{webhookrx.errors.RequestRefused}. None: nobody watches."
+    )
+
+    def refusal(head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
+        """
+        Return the answer to a request that is refused now.
+
+        @param retry_after: see L{webhookrx.errors.RequestRefused}.
+        """
+
+    def shown_path(head: Head) -> bytes:
+        """Return what log lines show of the path of a request."""
 
     def receive(exchange: IExchange, body: bytes) -> None:
         """

@@ -78,7 +78,7 @@ from webhookrx.http.states import (
 )
 from webhookrx.http.transport_queries import client_of, descriptor_of, peer_of, unread_bytes, untaken_bytes
 from webhookrx.intake.head import Peer
-from webhookrx.intake.judge import Admission
+from webhookrx.intake.judge import Admission, Refused
 from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class HTTPProtocol(Protocol):
         elif isinstance(verdict, FixedAnswer):
             return self._answer_early(head, verdict, data[start:])
         elif verdict is not None:
-            self._report(verdict.reason, verdict.detail, verdict.source)
+            self._report(verdict.reason, verdict.detail, verdict)
             return self._answer_early(head, refusal_to(verdict, self._consumer), data[start:])
         if head.expects_other:
             return self._refuse(head, BAD_EXPECTATION, BAD_EXPECTATION.detail, data[start:])
@@ -327,7 +327,8 @@ class HTTPProtocol(Protocol):
     def _await_body(self, head: RequestHead, rest: bytes) -> bytes:
         """Read a body from now on, beginning with C{rest}."""
         limits = self.site.policy.limits
-        self._body = CountedBody(head.content_length, limits.body, self._consumer)
+        watch = None if self._receiver is None else self._receiver.watch
+        self._body = CountedBody(head.content_length, limits.body, self._consumer, watch)
         self._cycle = self._cycle.to(BODY)
         self._allow(limits.body_time)
         if head.expects_continue and not rest:
@@ -341,7 +342,7 @@ class HTTPProtocol(Protocol):
         try:
             rest = body.feed(data)
         except RequestRefused as refused:
-            return self._refuse(self.head, refused.reason, refused.detail)
+            return self._refuse(self.head, refused.reason, refused.detail, retry_after=refused.retry_after)
         if rest is not None:
             self._body = None
             if isinstance(body, DiscardedBody):
@@ -380,17 +381,17 @@ class HTTPProtocol(Protocol):
 
     # -- answers out ---------------------------------------------------------------------------------------------
 
-    def acknowledged(self, error: NotStored | None) -> None:
+    def acknowledged(self, error: NotStored | None, answer: FixedAnswer = RECEIVED) -> None:
         """See L{IExchange.acknowledged}."""
         if self._cycle is not ANSWER or self._receiver is None:
             return  # the deadline has answered, or the sender is gone
         if error is not None:
             self._report(NOT_STORED, NOT_STORED.detail)
-            self.answer(refusal_now(NOT_STORED, NOT_STORED.detail, self._consumer))
+            self.answer(self._receiver.refusal(self.head, NOT_STORED, NOT_STORED.detail))
             return
         now = self._clock()
         self._traffic.answered(self.admission.rules.name, now - self._complete_at)
-        self.transport.write(self._answers.bytes_of(RECEIVED, self.connection_header))
+        self.transport.write(self._answers.bytes_of(answer, self.connection_header))
         self._request_done(now)
 
     def is_open(self) -> bool:
@@ -443,29 +444,44 @@ class HTTPProtocol(Protocol):
             self._sender_ended()
         self._update_flow()
 
-    def _report(self, reason: Reason, detail: str, source: str = "") -> None:
-        """Report that the request under way is refused."""
-        head, admission = self.head, self.admission
-        method, path = (b"", b"") if head is None else (head.method, head.path)
-        if admission is not None:
-            source = admission.rules.name
+    def _report(self, reason: Reason, detail: str, verdict: Refused | None = None) -> None:
+        """
+        Report that the request under way is refused.
+
+        @param verdict: that of the source, if it was not admitted.
+        """
+        head, receiver = self.head, self._receiver
+        method, path, source = (b"", b"", "") if head is None else (head.method, head.path, "")
+        if verdict is not None:
+            path, source = verdict.path or path, verdict.source
+        elif self.admission is not None:
+            source = self.admission.rules.name
+            if receiver is not None:
+                path = receiver.shown_path(head)
         self._traffic.refused(reason, detail, str(self.peer), method, path, source)
 
     def failed(self, what: str, failure: Failure) -> None:
         """Report that something of ours raised."""
         self._traffic.failed(what, failure)
 
-    def _refuse(self, head: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"") -> bytes | None:
+    def _refuse(
+        self, head: RequestHead | None, reason: Reason, detail: str, rest: bytes = b"", retry_after: int = 0
+    ) -> bytes | None:
         """
         Refuse the request that is under way.
 
         @param head: its head; None if the end of the request is unknown, so that the connection can't stay.
+        @param retry_after: see L{RequestRefused}.
         @return: see L{_take_head}.
         """
         self._report(reason, detail)
-        self._receiver = None
+        receiver, self._receiver = self._receiver, None
         self._forget_body()
-        return self._answer_early(head, refusal_now(reason, detail, self._consumer), rest)
+        if receiver is None:
+            answer = refusal_now(reason, detail, self._consumer)
+        else:
+            answer = receiver.refusal(self.head, reason, detail, retry_after)
+        return self._answer_early(head, answer, rest)
 
     def _answer_early(self, head: RequestHead | None, answer: FixedAnswer, rest: bytes) -> bytes | None:
         """Answer the request that is under way, whose body is not wanted; see L{_refuse}."""
@@ -592,7 +608,7 @@ class HTTPProtocol(Protocol):
         else:
             detail = "The message could not be made safe in time; it may still be."
             self._report(NOT_STORED, detail)
-            self.answer(refusal(NOT_STORED, detail), close=True)
+            self.answer(self._receiver.refusal(self.head, NOT_STORED, detail), close=True)
 
     def _idle_expired(self) -> None:
         """Go on with the second deadline between two requests: first the answer is to be taken, then a request sent."""

@@ -7,33 +7,28 @@ acknowledgement.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 
 from twisted.python.failure import Failure
 from twisted.web.iweb import IRequest
 from twisted.web.resource import IResource, Resource
-from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
 from webhookrx.errors import (
     INTERNAL_ERROR,
     NO_MATCHING_PATH,
     NO_ROOM,
-    NOT_STORED,
     UNPACK_RATIO,
     NoRoom,
-    NotStored,
     Reason,
 )
-from webhookrx.http.answers import NOT_READY, READY, RECEIVED, FixedAnswer, refusal_now, refusal_to
-from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver
+from webhookrx.http.answers import NOT_READY, READY, FixedAnswer, refusal_now
+from webhookrx.http.interfaces import IEarlyResource, IExchange, IReceiver, Verdict
+from webhookrx.http.stock_request import MatchedResource
 from webhookrx.http.time_slices import TimeSlices
-from webhookrx.http.transport_queries import client_of
-from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.encodings import ALWAYS_UNPACKED
-from webhookrx.intake.head import Head, Peer
+from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import count_separators
 from webhookrx.intake.judge import (
     Accepted,
@@ -50,7 +45,7 @@ from webhookrx.intake.judge import judge as judge_values
 from webhookrx.intake.line_judge import UsualJudge, judge_for_lines
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.remembered import Remembered
-from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.interfaces import Acknowledge, IMessageConsumer, ITraffic
 
 #: Takes a request that was read: its head, and its body unpacked.
 RecordRequest: TypeAlias = Callable[[Head, bytes], None]
@@ -65,8 +60,8 @@ MOST_SEPARATORS: Final = 1000
 UNPACKED_DIRECTLY: Final = 2 * 1024 * 1024
 """Bytes that a body may unpack to which is unpacked at once."""
 
-#: Bytes of a body whose values are not worth counting.
-_FEW: Final = 8 * 1024
+FEW: Final = 8 * 1024
+"""Bytes of a body whose values are not worth counting."""
 
 _MAX_REMEMBERED: Final = 2048
 _MAX_REMEMBERED_LENGTH: Final = 256
@@ -88,7 +83,11 @@ class WebhookResource:
         L{webhookrx.intake.line_judge} has for the default.
     @param record: called with each request before it is judged, with its body unpacked; None for no recording.
     @ivar rules: how it decides.
+    @ivar is_guarded: it decides on heads itself.
     """
+
+    is_guarded = False
+    watch: Callable[[bytes], None] | None = None
 
     def __init__(
         self,
@@ -115,12 +114,29 @@ class WebhookResource:
         self._slices = slices
         self._record = record
 
+    def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:
+        """
+        Decide on a head.
+
+        @param by_path: see L{admission_of_path}.
+        """
+        admission = admit_by_path(head, self.rules, by_path)
+        return (self, admission) if type(admission) is Admission else admission
+
+    def refusal(self, head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
+        """See L{IReceiver.refusal}."""
+        return refusal_now(reason, detail, self._consumer)
+
+    def shown_path(self, head: Head) -> bytes:
+        """See L{IReceiver.shown_path}."""
+        return head.path
+
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
         admission = exchange.admission
         wire_size = len(body)
         if admission.encodings:
-            if max(ALWAYS_UNPACKED, wire_size * self.rules.unpack_ratio) > UNPACKED_DIRECTLY:
+            if self._may_grow(wire_size):
                 self._unpack_in_slices(exchange, body)
                 return
             plain = unpacked(admission, body)
@@ -129,13 +145,13 @@ class WebhookResource:
                 return
             body = plain
         by_lines = self._consumer.takes_lines
-        if _FEW < len(body) <= DIRECT and self._judge_usual is not None and self._makes_only_lines():
+        if FEW < len(body) <= DIRECT and self._judge_usual is not None and self._makes_only_lines():
             accepted = self._judge_usual(exchange.head, admission, body, self._receipts())
             if accepted is not None:
                 self._take(exchange, accepted, wire_size)
                 return
             by_lines = False  # it is not usual
-        if len(body) > DIRECT or (len(body) > _FEW and self.rules.parse_json and _has_many_values(body)):
+        if len(body) > DIRECT or (len(body) > FEW and self.rules.parse_json and has_many_values(body)):
             self._judge_in_slices(exchange, body, wire_size)
         else:
             head = exchange.head
@@ -144,41 +160,52 @@ class WebhookResource:
             judge = self._judge_for_lines if by_lines else self._judge
             self._take(exchange, judge(head, admission, body, self._receipts()), wire_size)
 
+    def _may_grow(self, wire_size: int) -> bool:
+        """Return whether a body may become large once it is unpacked."""
+        return max(ALWAYS_UNPACKED, wire_size * self.rules.unpack_ratio) > UNPACKED_DIRECTLY
+
     def _makes_only_lines(self) -> bool:
         """Return whether nothing else is done with a request, so that its cost is that of the line."""
         return self._record is None and self._consumer.takes_only_lines
 
     def _take(
-        self, exchange: IExchange, verdict: Accepted | Dropped | Refused, wire_size: int, prepared: object = None
-    ) -> None:
+        self,
+        exchange: IExchange,
+        verdict: Accepted | Dropped | Refused,
+        wire_size: int,
+        prepared: object = None,
+        acknowledge: Acknowledge | None = None,
+    ) -> bool:
         """
         Carry out a verdict. A dropped message is answered with 200 all the same: it was meant to be dropped.
 
         @param prepared: see L{IMessageConsumer.write}.
+        @param acknowledge: called in place of the exchange, which then does it.
+        @return: False if the request was refused, and nobody is called.
         """
         traffic, name = self._traffic, self.rules.name
         if isinstance(verdict, Accepted):
             try:
-                self._consumer.write(verdict.message, exchange.acknowledged, prepared)
+                self._consumer.write(verdict.message, acknowledge or exchange.acknowledged, prepared)
             except NoRoom:
                 self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
-                return
+                return False
             traffic.accepted(name, verdict.notes, verdict.left_out, wire_size)
             if verdict.events:
                 traffic.processed(name, verdict.events, verdict.problem)
         elif isinstance(verdict, Refused):
             self.refuse(exchange, verdict.reason, verdict.detail)
+            return False
         else:
             traffic.processed(name, verdict.events, verdict.problem)
-            exchange.acknowledged(None)
+            (acknowledge or exchange.acknowledged)(None)
+        return True
 
     def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         """Refuse a request, and report it."""
         head = exchange.head
-        # A sender that gains by unpacking pays for each try with a connection.
-        close = reason is UNPACK_RATIO or reason is INTERNAL_ERROR
-        if exchange.answer(refusal_now(reason, detail, self._consumer), close=close):
-            self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)
+        if exchange.answer(self.refusal(head, reason, detail), close=costs_connection(reason)):
+            self._traffic.refused(reason, detail, str(head.peer), head.method, self.shown_path(head), self.rules.name)
 
     # -- large bodies --------------------------------------------------------------------------------------------
 
@@ -212,25 +239,35 @@ class WebhookResource:
         self._run(exchange, len(body), len(body), work, done)
 
     def _run(
-        self, exchange: IExchange, counted: int, size: int, work: Callable[[], Any], done: Callable[[Any], None]
+        self,
+        exchange: IExchange,
+        counted: int,
+        size: int,
+        work: Callable[[], Any],
+        done: Callable[[Any], None],
+        given_up: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Do work on a request that may need many milliseconds, unless its sender has gone by then.
 
         @param counted: bytes that are counted meanwhile.
         @param size: see L{TimeSlices.run}.
+        @param given_up: called when C{done} will never be called.
         """
         consumer, slices = self._consumer, self._slices
         if not (slices.has_room(size) and consumer.reserve(counted, small=False)):
+            given_up()
             self.refuse(exchange, NO_ROOM, NO_ROOM.detail)
             return
 
         def ended(outcome: Any) -> None:
             consumer.release(counted)
             if isinstance(outcome, Failure):
+                given_up()
                 self._traffic.failed("A request could not be judged.", outcome)
                 self.refuse(exchange, INTERNAL_ERROR, INTERNAL_ERROR.detail)
             elif outcome is None:
+                given_up()
                 self._traffic.dropped_unread()
             else:
                 done(outcome)
@@ -238,7 +275,13 @@ class WebhookResource:
         slices.run(work, ended, size, exchange.is_open)
 
 
-def _has_many_values(body: bytes) -> bool:
+def costs_connection(reason: Reason) -> bool:
+    """Tell whether a sender pays for a refusal with its connection: one gains by unpacking, and may try often."""
+    return reason is UNPACK_RATIO or reason is INTERNAL_ERROR
+
+
+def has_many_values(body: bytes) -> bool:
+    """Tell whether a body that may be JSON holds so many values that it is not judged at once."""
     return count_separators(body, MOST_SEPARATORS) > MOST_SEPARATORS
 
 
@@ -252,12 +295,12 @@ class _Target(NamedTuple):
     Where a path leads.
 
     @ivar by_path: see L{admission_of_path}.
-    @ivar verdict: what L{RootResource.dispatch} returns when that is the decision.
+    @ivar verdict: what L{RootResource.dispatch} returns when that is the decision; None where the resource decides.
     """
 
     resource: WebhookResource
     by_path: Admission | Refused
-    verdict: tuple[WebhookResource, Admission] | Refused
+    verdict: tuple[WebhookResource, Admission] | Refused | None
 
 
 @implementer(IEarlyResource)
@@ -291,7 +334,7 @@ class RootResource(Resource):
         )
         self._traffic = traffic
 
-    def dispatch(self, head: Head) -> tuple[WebhookResource, Admission] | FixedAnswer | Refused | None:
+    def dispatch(self, head: Head) -> Verdict:
         """See L{IEarlyResource.dispatch}."""
         if self.children and head.path[1:].partition(b"/")[0] in self.children:
             return None
@@ -301,6 +344,8 @@ class RootResource(Resource):
         if target is None:
             return Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
         resource, by_path, verdict = target
+        if verdict is None:
+            return resource.admit(head, by_path)
         admission = admit_by_path(head, resource.rules, by_path)
         if admission is by_path:
             return verdict
@@ -313,98 +358,10 @@ class RootResource(Resource):
         index, raw_groups = match
         resource = self._resources[index]
         by_path = admission_of_path(resource.rules, raw_groups)
+        if resource.is_guarded:
+            return _Target(resource, by_path, None)
         return _Target(resource, by_path, (resource, by_path) if isinstance(by_path, Admission) else by_path)
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
         """See L{IResource.getChildWithDefault}: what is not hung below us is matched as a whole."""
-        return _Matched(self, self._traffic)
-
-
-class _Matched(Resource):
-    """The rest of the path is no tree."""
-
-    isLeaf = True
-
-    def __init__(self, root: RootResource, traffic: ITraffic) -> None:
-        super().__init__()
-        self._root = root
-        self._traffic = traffic
-
-    def render(self, request: IRequest) -> int:
-        """See L{IResource.render}: judge a request of C{twisted.web}'s own."""
-        head = _head_of(request)
-        verdict = self._root.dispatch(head) or Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
-        if isinstance(verdict, Refused):
-            self._traffic.refused(
-                verdict.reason, verdict.detail, str(head.peer), head.method, head.path, verdict.source
-            )
-            _send(request, refusal_to(verdict))
-        elif isinstance(verdict, FixedAnswer):
-            _send(request, verdict)
-        else:
-            resource, admission = verdict
-            exchange = _StockExchange(request, head, resource, admission, self._traffic)
-            resource.receive(exchange, request.content.read())
-        return NOT_DONE_YET
-
-
-@implementer(IExchange)
-class _StockExchange:
-    """An admitted request of C{twisted.web}'s own."""
-
-    def __init__(
-        self, request: IRequest, head: Head, resource: WebhookResource, admission: Admission, traffic: ITraffic
-    ) -> None:
-        self._request: IRequest | None = request
-        self._resource = resource
-        self._traffic = traffic
-        self._began = time.monotonic()
-        self.head = head
-        self.admission = admission
-        request.notifyFinish().addErrback(self._lost)  # type: ignore[attr-defined]
-
-    def acknowledged(self, error: NotStored | None) -> None:
-        """See L{IExchange.acknowledged}."""
-        if error is not None:
-            self._resource.refuse(self, NOT_STORED, NOT_STORED.detail)
-        elif self.answer(RECEIVED):
-            self._traffic.answered(self.admission.rules.name, time.monotonic() - self._began)
-
-    def _lost(self, reason: object) -> None:
-        self._request = None
-
-    def is_open(self) -> bool:
-        """See L{IExchange.is_open}."""
-        return self._request is not None
-
-    def answer(self, answer: FixedAnswer, *, close: bool = False) -> bool:
-        """See L{IExchange.answer}."""
-        request, self._request = self._request, None
-        if request is None:
-            return False
-        if close:
-            request.setHeader(b"Connection", b"close")
-        _send(request, answer)
-        return True
-
-
-def _head_of(request: IRequest) -> Head:
-    path, _, query = request.uri.partition(b"?")
-    peer = request.getClientAddress()
-    headers = [(name.lower(), value) for name, values in request.requestHeaders.getAllRawHeaders() for value in values]
-    ip = normal_ip(getattr(peer, "host", "")) or "127.0.0.1"
-    client = client_of(request.transport)  # type: ignore[attr-defined]  # as those of twisted.web have it
-    return Head(request.method, path, query, headers, Peer(ip, getattr(peer, "port", None), request.isSecure(), client))
-
-
-def _send(request: IRequest, answer: FixedAnswer) -> None:
-    request.setResponseCode(answer.status)
-    # Without one of ours, twisted.web would send its own.
-    request.responseHeaders.setRawHeaders(b"Content-Type", [answer.content_type] if answer.content_type else [])
-    if answer.status != 204:
-        request.setHeader(b"Content-Length", b"%d" % len(answer.body))
-    for line in answer.extra.splitlines():
-        name, _, value = line.partition(b": ")
-        request.setHeader(name, value)
-    request.write(answer.body)
-    request.finish()
+        return MatchedResource(self.dispatch, self._traffic)

@@ -81,6 +81,22 @@ METRICS: tuple[Metric[View], ...] = (
         "Names in payloads that were left out because they belong to the receiver.",
         "names_left_out",
     ),
+    # of bodies with several events
+    count_by_source(
+        "webhookrx_bundles_total",
+        "Bodies that were taken apart into their events, those with none included.",
+        "bundle",
+    ),
+    count_by_source(
+        "webhookrx_unsplit_bodies_total",
+        "Messages of a source with `split` whose body had no events where they should be.",
+        "unsplit_body",
+    ),
+    count_by_source(
+        "webhookrx_left_out_envelopes_total",
+        "Messages without their envelope, because it is too long.",
+        "bare_event",
+    ),
     # of the router form
     count_by_source(
         "webhookrx_text_bodies_total",

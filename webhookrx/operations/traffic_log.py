@@ -7,7 +7,8 @@ from __future__ import annotations
 import codecs
 import time
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from twisted.internet.error import TimeoutError
 from twisted.logger import Logger
@@ -19,6 +20,9 @@ from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.store_counts import BOUNDS, TakenCounts
+
+if TYPE_CHECKING:
+    from webhookrx.guard.bundle_judge import JudgedBundle
 
 # Its first use opens a file, which may be impossible by the time of the first refusal.
 codecs.lookup("unicode_escape")
@@ -82,6 +86,23 @@ class TrafficLog:
         if left_out:
             self._counters.add("names_left_out", source, amount=left_out)
 
+    def took_apart(self, source: str, judged: JudgedBundle, size: int) -> None:
+        counts, add = self._sources[source], self._counters.add
+        counts.messages += len(judged.messages)
+        counts.bytes += size
+        counts.last = self._wall_clock()
+        add("bundle", source)
+        for note, amount in judged.notes.items():
+            add(note, source, amount=amount)
+        if judged.bare:
+            add("bare_event", source, amount=judged.bare)
+        if judged.left_out:
+            add("names_left_out", source, amount=judged.left_out)
+        for (word, label), amount in judged.steps.items():
+            add(word, source, label, amount=amount)
+        if judged.problem:
+            self._warn_of_step(source, judged.steps, judged.problem)
+
     def expects(self, source: str, events: Sequence[tuple[str, str]]) -> None:
         for word, label in events:
             self._counters.add(word, source, label, amount=0)
@@ -89,11 +110,24 @@ class TrafficLog:
     def processed(self, source: str, events: Sequence[tuple[str, str]], problem: str) -> None:
         for word, label in events:
             self._counters.add(word, source, label)
-        if problem and self._limit.passes("step"):
+        if problem:
+            self._warn_of_step(source, events, problem)
+
+    def _warn_of_step(self, source: str, events: Iterable[tuple[str, str]], problem: str) -> None:
+        if self._limit.passes("step"):
             fate = "was dropped" if any(word == "dropped" for word, _ in events) else "goes on"
             self._log.warn(
                 "A step of {source} failed, the message {fate}: {problem}", source=source, fate=fate, problem=problem
             )
+
+    def asked(self, source: str, kind: str) -> None:
+        self._counters.add("handshakes", source, kind)
+
+    def duplicate(self, source: str) -> None:
+        self._counters.add("duplicates", source)
+
+    def verified(self, source: str, secret: str, skew: float | None) -> None:
+        self._counters.add("verified", source, secret)
 
     def accept_failed(self, error: str) -> None:
         self._counters.add("accepts_failed")
