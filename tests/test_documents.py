@@ -36,7 +36,7 @@ from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
 from webhookrx.router.rules.rules_file import read_rules
 from webhookrx.service import known_observers
-from webhookrx.service.routes import rules_of
+from webhookrx.service.source_rules import rules_of
 from webhookrx.settings import Observer
 from webhookrx.testing import RECEIVED as RECEIVED_AT
 from webhookrx.testing import make_message

@@ -15,15 +15,8 @@ from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.definition import SenderDefinition, When
-from webhookrx.service.routes import (
-    build_roots,
-    by_listener,
-    classifier_for,
-    connector_labels,
-    connector_rules,
-    rules_of,
-    tls_files,
-)
+from webhookrx.service.routes import build_roots, by_listener, connector_labels, tls_files
+from webhookrx.service.source_rules import classifier_for, connector_rules, rules_of
 from webhookrx.settings import ConnectorSettings, Limits, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.testing import RECEIVED
 

@@ -1,0 +1,98 @@
+"""
+The rules by which sources and connectors decide, made of their settings.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from webhookrx.intake.judge import SourceRules
+from webhookrx.settings import ConnectorSettings, Settings, Source
+
+if TYPE_CHECKING:
+    from webhookrx.router.connector_intake import ConnectorRules
+    from webhookrx.router.expressions import Files
+    from webhookrx.router.steps.processing import Processing
+    from webhookrx.router.steps.step import Preprocessing
+    from webhookrx.senders.classifier import Classifier
+
+
+def rules_of(source: Source, settings: Settings) -> SourceRules:
+    """Return the rules by which a source decides."""
+    return SourceRules(
+        source.name,
+        parse_json=source.variant == "webhook-json",
+        prefix=source.prefix,
+        auth_tokens=source.auth_tokens,
+        include_request_headers=source.include_request_headers,
+        proxy_header=source.proxy_header,
+        keep_unparsed=source.on_parse_error == "keep",
+        keep_text=source.keep_message == "yes",
+        body_limit=settings.limits.body,
+        unpack_ratio=settings.limits.unpack_ratio,
+    )
+
+
+def connector_rules(
+    source: Source,
+    connector: ConnectorSettings,
+    settings: Settings,
+    classifier: Classifier | None,
+    files: Callable[[str], Any] | None = None,
+    make_processing: Callable[[Preprocessing, Classifier | None, Files], Processing] | None = None,
+) -> ConnectorRules:
+    """
+    Return the rules by which a connector decides.
+
+    @param classifier: for connectors that classify.
+    @param files: returns the JSON files that expressions name; by default those in the settings.
+    @param make_processing: makes what runs the steps; by default what a receiver has.
+    """
+    # They take megabytes of memory, which a receiver without connectors need not have.
+    from webhookrx.router.connector_intake import ConnectorRules
+    from webhookrx.router.expressions import tables_of
+    from webhookrx.router.steps.processing import Processing
+
+    router = settings.router
+    assert router is not None, "connectors are a router's"
+    assert not source.auth_tokens, "connectors ask for no token"
+    files = files or tables_of(router.json_files)
+    if make_processing is not None:
+        processing = make_processing(connector.preprocessing, classifier, files)
+    else:
+        processing = Processing(connector.preprocessing, classifier, time.perf_counter, files)
+    return ConnectorRules(
+        source.name,
+        port=connector.port,
+        labels=connector.labels,
+        router=router.name,
+        router_labels=router.labels,
+        processing=processing,
+        include_request_headers=source.include_request_headers,
+        body_limit=settings.limits.body,
+        unpack_ratio=settings.limits.unpack_ratio,
+    )
+
+
+def classifier_for(settings: Settings) -> Classifier | None:
+    """Return the classifier with all senders; None if no connector classifies."""
+    if not any(source.connector and source.connector.preprocessing.classifies for source in settings.sources):
+        return None
+    # It reads the data files of all known senders.
+    from webhookrx.senders.classifier import Classifier
+    from webhookrx.senders.definitions import builtin_definitions
+
+    own = settings.router.senders if settings.router else ()
+    # An operator's definition replaces ours of the same id.
+    return Classifier({definition.id: definition for definition in (*builtin_definitions(), *own)}.values())
+
+
+def json_files(settings: Settings) -> Callable[[str], Any] | None:
+    """Return the JSON files of all connectors, each of which is read once."""
+    if settings.router is None or not settings.router.json_files:
+        return None
+    from webhookrx.router.expressions import tables_of
+
+    return tables_of(settings.router.json_files)
