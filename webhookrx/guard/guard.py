@@ -461,4 +461,4 @@ class Guard:
 def _configured(*decisions: tuple[str, object, Decision]) -> Decisions:
     """Return those decisions whose part is there."""
     found: Iterable[tuple[str, object, Decision]] = decisions
-    return tuple((name, decide) for name, part, decide in found if part is not None and part is not False)
+    return tuple((name, decide) for name, part, decide in found if part)

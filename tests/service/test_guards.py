@@ -1,0 +1,121 @@
+"""
+Tests for L{webhookrx.service.guards}.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from msgspec.structs import replace as replace_head
+from twisted.trial.unittest import SynchronousTestCase
+
+from tests.intake.test_token_places import head
+from webhookrx.guard.guard import Guard
+from webhookrx.guard.quota import BUCKETS_SIZE, Buckets, SourceQuota
+from webhookrx.intake.token_places import token_place
+from webhookrx.intake.tokens import NamedToken
+from webhookrx.senders.definitions import builtin_definition
+from webhookrx.senders.signatures.named_secrets import NamedSecret
+from webhookrx.service.guards import GuardMaker, path_mask, token_mask
+from webhookrx.service.source_rules import rules_of
+from webhookrx.settings import GuardSettings, Settings, Source
+
+SECRET = NamedSecret("main", b"s3cr3t")
+
+
+class GuardMakerTests(SynchronousTestCase):
+    def guard(self, **options: Any) -> Guard:
+        """Return the guard of a source with these options."""
+        source = Source("s", guard=GuardSettings(**options))
+        made: list[Buckets] = []
+
+        def buckets() -> Buckets:
+            made.append(Buckets(bytearray(os.urandom(16) + bytes(BUCKETS_SIZE - 16))))
+            return made[-1]
+
+        assert source.guard is not None
+        rules = rules_of(source, Settings((source,), ()))
+        guard = GuardMaker(buckets, None, time.time_ns, time.monotonic).guard(source, source.guard, rules)
+        self.assertEqual(options.get("quota") is not None, bool(made))
+        return guard
+
+    def test_decisions(self) -> None:
+        """A guard takes the decisions that its options ask for, in their order, and no others."""
+        github, zoom = builtin_definition("github"), builtin_definition("zoom")
+        cases: list[tuple[dict[str, Any], list[str]]] = [
+            ({}, ["method", "values"]),
+            ({"allow": {"192.0.2.0/24": ("192.0.2.0/24",)}}, ["address", "method", "values"]),
+            ({"allow_clients": ("a.example",)}, ["client", "method", "values"]),
+            ({"tokens": (NamedToken("a", b"t"),)}, ["method", "token", "values"]),
+            ({"quota": SourceQuota(messages=1.0)}, ["method", "quota", "values"]),
+            ({"split": "lines"}, ["method", "values", "split"]),
+            (
+                {"sender": github, "secrets": (SECRET,), "verify": "required"},
+                ["method", "secret", "values", "signature", "delivery"],
+            ),
+            ({"sender": github}, ["method", "values", "delivery"]),
+            (
+                {"sender": zoom, "secrets": (SECRET,), "verify": "note", "handshake": True},
+                ["method", "secret", "handshake", "values", "question", "signature", "signed_question"],
+            ),
+        ]
+        for options, names in cases:
+            guard = self.guard(**options)
+            self.assertEqual(names, [name for name, _ in (*guard.on_head, *guard.on_body, *guard.on_storing)])
+
+    def test_parts(self) -> None:
+        """What the options say is in the parts of the guard."""
+        guard = self.guard(
+            sender=builtin_definition("github"),
+            secrets=(SECRET, NamedSecret("old", b"old")),
+            verify="note",
+            allow={"github": ("192.0.2.0/24", "::/0"), "10.0.0.1": ("10.0.0.1/32",)},
+            idempotency=60.0,
+            tokens=(NamedToken("a", b"t"),),
+            token_place=token_place("query:token"),
+        )
+        parts = guard.parts
+        assert parts.allow is not None
+        assert parts.tokens is not None
+        self.assertEqual(
+            ("github", "10.0.0.1", None), tuple(map(parts.allow.item_of, ("192.0.2.9", "10.0.0.1", "10.0.0.2")))
+        )
+        self.assertEqual("a", parts.tokens.check(head(query=b"token=t"), {}))
+        self.assertEqual((False, 60.0, 2), (parts.must_verify, parts.window, parts.secrets))
+
+
+class MaskTests(SynchronousTestCase):
+    def source(self, place: str, *paths: str, has_tokens: bool = True) -> Source:
+        """Return a source with its token at some place."""
+        tokens = (NamedToken("a", b"t"),) if has_tokens else ()
+        return Source(place, paths=paths, guard=GuardSettings(tokens=tokens, token_place=token_place(place)))
+
+    def test_path_mask(self) -> None:
+        """Log lines show no path with a token in it, whichever source it is for."""
+        sources = (
+            Source("plain", paths=("/events",)),
+            self.source("path:key", "/hook/(?P<key>.+)"),
+            self.source("query:key", "/q/(?P<key>.+)"),
+        )
+        mask = path_mask(Settings(sources, ()))
+        cases = {b"/hook/s3cr3t": b"/hook/***", b"/events": b"/events", b"/q/x": b"/q/x", b"/hok/s3cr3t": b"/***"}
+        self.assertEqual(list(cases.values()), list(map(mask, cases)))
+        self.assertEqual(b"/hok/x", path_mask(Settings(sources[::2], ()))(b"/hok/x"))
+
+    def test_token_mask(self) -> None:
+        """Recordings show no token of a source, wherever it is."""
+        request = replace_head(head((b"x-key", b"s3cr3t"), query=b"key=s3cr3t"), path=b"/hook/s3cr3t")
+        for place, shown in (
+            ("header:x-key", ("***", "key=s3cr3t", "/hook/s3cr3t")),
+            ("query:key", ("s3cr3t", "key=***", "/hook/s3cr3t")),
+            ("path:key", ("s3cr3t", "key=s3cr3t", "/hook/***")),
+        ):
+            mask = token_mask(self.source(place, "/hook/(?P<key>.+)"))
+            assert mask is not None
+            masked = mask.masked(request)
+            found = masked.values(b"x-key")[0], masked.query or b"", masked.path
+            self.assertEqual(shown, tuple(each.decode() for each in found))
+        for source in (self.source("basic"), self.source("query:key", has_tokens=False), Source("plain")):
+            self.assertIsNone(token_mask(source))

@@ -1,0 +1,110 @@
+"""
+The guards of sources, made of their settings; and what logs and recordings may not show of requests to them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from webhookrx.guard.guard import Guard, GuardParts
+from webhookrx.guard.quota import Buckets
+from webhookrx.intake.client_patterns import ClientPatterns
+from webhookrx.intake.judge import SourceRules
+from webhookrx.intake.networks import AllowList, parse_network
+from webhookrx.intake.token_masks import PathMask, TokenMask
+from webhookrx.intake.tokens import TokenCheck
+from webhookrx.senders.compiled import compile_sender
+from webhookrx.senders.handshakes import Handshakes, SenderAnswers
+from webhookrx.senders.signatures.code_verifiers import KeySource
+from webhookrx.senders.signatures.verifier import Verifier
+from webhookrx.senders.splitting import splitter_for
+from webhookrx.settings import GuardSettings, Settings, Source
+
+
+class GuardMaker:
+    """
+    Makes guards.
+
+    @param buckets: returns those of all quotas; called for the first guard that needs them.
+    @param keys: where public keys of senders come from that are no secrets of a source.
+    @param wall_clock: nanoseconds since the epoch.
+    @param clock: seconds on the monotonic clock.
+    """
+
+    def __init__(
+        self,
+        buckets: Callable[[], Buckets],
+        keys: KeySource | None,
+        wall_clock: Callable[[], int],
+        clock: Callable[[], float],
+    ) -> None:
+        self._buckets = buckets
+        self._keys = keys
+        self._wall_clock = wall_clock
+        self._clock = clock
+
+    def guard(self, source: Source, guard: GuardSettings, rules: SourceRules) -> Guard:
+        """
+        Return the guard of a source.
+
+        @param guard: its settings.
+        @param rules: those of the source, without tokens.
+        @raise webhookrx.senders.signatures.named_secrets.SecretError: its secrets can't be used; settings that were
+            checked have no such.
+        """
+        parts = GuardParts(
+            allow=AllowList({item: [parse_network(text) for text in texts] for item, texts in guard.allow.items()})
+            if guard.allow
+            else None,
+            clients=ClientPatterns(guard.allow_clients) if guard.allow_clients else None,
+            paths=source.paths,
+            tokens=TokenCheck(guard.tokens, guard.token_place) if guard.tokens else None,
+            quota=guard.quota,
+            buckets=None if guard.quota is None else self._buckets(),
+            window=guard.idempotency,
+        )
+        return Guard(rules, self._with_sender(source.name, guard, parts), self._wall_clock, self._clock)
+
+    def _with_sender(self, name: str, guard: GuardSettings, parts: GuardParts) -> GuardParts:
+        definition, settings, url = guard.sender, guard.sender_settings, guard.public_url
+        sender = None if definition is None else compile_sender(definition)
+        parts = replace(parts, sender=sender, splitter=splitter_for(guard.split, sender))
+        if definition is None:
+            return parts
+        verifier = None
+        if guard.verify != "off":
+            verifier = Verifier(definition, guard.secrets, public_url=url, settings=settings, keys=self._keys)
+        handshakes = None
+        if guard.handshake:
+            handshakes = Handshakes(definition, guard.secrets, settings=settings, public_url=url, source=name)
+        return replace(
+            parts,
+            verifier=verifier,
+            secrets=len(guard.secrets),
+            must_verify=guard.verify == "required",
+            handshakes=handshakes,
+            answers=SenderAnswers(definition, settings=settings) or None,
+        )
+
+
+def token_mask(source: Source) -> TokenMask | None:
+    """Return what masks the token in the requests to a source; None where it is where credentials usually are."""
+    place = None if source.guard is None or not source.guard.tokens else source.guard.token_place
+    if place is None or place.kind == "basic" or place.name == "authorization":
+        return None
+    return TokenMask(place, source.paths)
+
+
+def path_mask(settings: Settings) -> Callable[[bytes], bytes]:
+    """Return what masks the tokens in paths, for log lines."""
+    secret: list[tuple[str, str]] = []
+    others: list[str] = []
+    for source in settings.sources:
+        guard = source.guard
+        if guard is not None and guard.tokens and guard.token_place.kind == "path":
+            secret += [(pattern, guard.token_place.name) for pattern in source.paths]
+        else:
+            others += source.paths
+    return PathMask(secret, others).masked if secret else bytes
