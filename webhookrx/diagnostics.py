@@ -190,6 +190,7 @@ ENTRY_CODES: Final = (
     Code("entry-handshake", ERROR, "A question to a sender's address is answered in an unsafe way, or never told."),
     Code("entry-answer", ERROR, "An answer or a behaviour of a definition can't be as it is written."),
     Code("entry-signature", ERROR, "A way to prove who sent a request can't be used, or proves nothing."),
+    Code("entry-split", ERROR, "A way to take bodies apart into their events can't be used."),
     Code("entry-twice", ERROR, "Two files have definitions with the same id."),
 )
 """Of a data file of senders."""

@@ -75,7 +75,7 @@ class TableTests(SynchronousTestCase):
             "| `id` | text | yes |  | Its name, unique among all definitions: `vendor-product`. |",
             "| `priority` | number |  | `0` | Of several definitions that match, the highest wins. |",
             "| `host` | list of texts |  |  | Text templates for the host, unless a path group has set it. |",
-            "| `what` | text |  | `json` | `json`, `base64` (text), or `base64+json`. |",
+            "| `default_severity` | text |  |  | The severity if none of the above finds one. |",
         ):
             self.assertIn(f"\n{row}\n", table)
         self.assertIn("\n| `when` | mapping or list, see below | yes |", table)

@@ -29,6 +29,7 @@ from webhookrx.senders.locator import Locator, LocatorError, parse_pointer
 from webhookrx.senders.plans import Plan, Plans
 from webhookrx.senders.severities import Known, SeverityMap
 from webhookrx.senders.signatures.compiled_scheme import compile_scheme
+from webhookrx.senders.split_checks import split_problems
 from webhookrx.senders.text_template import TextTemplate
 from webhookrx.senders.times import READERS
 
@@ -140,6 +141,7 @@ class _Compilation:
             for number, decode in enumerate(definition.decode)
         ]
         events = self._pointer(definition.events, ("events",)) if definition.events else ()
+        self.problems += split_problems(definition)
         check_answers(definition, self.problems)
         self._check_schemes()
         if self.problems:

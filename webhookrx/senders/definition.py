@@ -48,7 +48,7 @@ BODY_FORMATS: Final = ("json", "ndjson", "json-stream", "form", "logplex", "msgp
 BINARY: Final = ("msgpack", "otlp")
 """Formats of bodies that need not be text."""
 TIME_FORMATS: Final = ("rfc3339", "unix", "unix-ms", "unix-us", "unix-ns", "rfc2822", "auto")
-DECODINGS: Final = ("json", "base64", "base64+json")
+DECODINGS: Final = ("json", "base64", "base64+json", "base64+gzip+json")
 SETTING_KINDS: Final = ("text", "list", "flag")
 SEVERITIES: Final = {
     "trace": (1, "TRACE"),
@@ -70,7 +70,10 @@ class Decode(DataFileType, frozen=True):
     """A text inside the body that holds something structured, to be put in its place."""
 
     at: Annotated[str, Meta(description="A JSON pointer into the body, with `*` for all elements.")]
-    what: Annotated[str, Meta(description="`json`, `base64` (text), or `base64+json`.")] = "json"
+    what: Annotated[
+        str,
+        Meta(description="`json`, `base64` (text), `base64+json`, or `base64+gzip+json` where some are packed, too."),
+    ] = "json"
 
 
 class Time(DataFileType, frozen=True):

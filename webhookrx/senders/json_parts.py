@@ -13,7 +13,8 @@ from typing import Any, Final
 
 import msgspec
 
-from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, count_separators
+from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, count_separators, json_or_missing
+from webhookrx.message.fields import MISSING
 from webhookrx.yield_point import PIECE, yield_point
 
 MAX_TOKENS: Final = 3_000_000
@@ -77,11 +78,8 @@ def elements(raw: bytes, most: int) -> list[bytes]:
     """
     if raw[:1] != b"[":
         raise NotOfThisForm
-    found = (
-        [bytes(each) for each in _decoded(_array, raw)]
-        if _is_light(raw)
-        else [_element(part) for part in _scanned(raw, most)]
-    )
+    light = _decoded(_array, raw) if _is_light(raw) else None
+    found = [_element(part) for part in _scanned(raw, most)] if light is None else [bytes(each) for each in light]
     if len(found) > most:
         raise TooManyParts
     return found
@@ -96,10 +94,11 @@ def members(raw: bytes) -> list[tuple[str, bytes]]:
     """
     if raw[:1] != b"{":
         raise NotOfThisForm
-    if _is_light(raw):
-        found = [(name.text, bytes(value)) for name, value in _decoded(_object, raw).items()]
-    else:
+    light = _decoded(_object, raw) if _is_light(raw) else None
+    if light is None:
         found = [_member(part) for part in _scanned(raw, MAX_MEMBERS)]
+    else:
+        found = [(name.text, bytes(value)) for name, value in light.items()]
     if len(found) > MAX_MEMBERS:
         raise NotOfThisForm
     return found
@@ -111,7 +110,12 @@ def text_of(raw: bytes) -> str:
 
     @raise NotOfThisForm: it is not one.
     """
-    return _decoded(_text, raw)  # type: ignore[no-any-return]
+    text = _decoded(_text, raw)
+    if text is None:
+        text = json_or_missing(raw)
+    if not isinstance(text, str):
+        raise NotOfThisForm
+    return text
 
 
 def documents(body: bytes, most: int) -> tuple[list[bytes], bytes]:
@@ -142,11 +146,18 @@ def _is_light(raw: bytes) -> bool:
 
 
 def _decoded(decode: Any, raw: bytes) -> Any:
+    """
+    Return what a decoder makes of JSON; None if that has escapes of half a character, which RFC 8259 allows.
+
+    @raise NotOfThisForm: it is not JSON, or not what is wanted.
+    """
     if len(raw) > PIECE:
         yield_point()
     try:
         return decode(raw)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        if b"\\u" in raw:
+            return None
         raise NotOfThisForm from None
 
 
@@ -223,9 +234,13 @@ def _ends(body: bytes) -> Iterator[int]:
 
 
 def _element(part: bytes) -> bytes:
-    # Whoever reads one with many values looks at all of it again.
-    if _is_light(part):
-        _decoded(_any, part)
+    """
+    Return an element.
+
+    @raise NotOfThisForm: it is not JSON. Of one with many values that shows once somebody reads it.
+    """
+    if _is_light(part) and _decoded(_any, part) is None and json_or_missing(part) is MISSING:
+        raise NotOfThisForm
     return part
 
 

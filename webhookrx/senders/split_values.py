@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import binascii
 from base64 import b64decode
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -24,15 +24,9 @@ from webhookrx.senders.bundle import (
     surroundings,
 )
 from webhookrx.senders.json_parts import NotOfThisForm, TooManyParts, elements, members
+from webhookrx.senders.unpacking import GZIP, MAX_RATIO, MAX_UNPACKED
 from webhookrx.yield_point import yield_point
 
-MAX_UNPACKED: Final = 32 * 1024 * 1024
-"""Bytes that all events of a body which are packed may unpack to."""
-
-MAX_RATIO: Final = 100
-"""How many times its size one of them may unpack to, see L{webhookrx.intake.encodings.unpack}."""
-
-_GZIP: Final = b"\x1f\x8b"
 #: Bytes around a name and its value.
 _MARKS: Final = 4
 
@@ -43,19 +37,22 @@ class _WayTo(msgspec.Struct, frozen=True, gc=False):
 
     @ivar levels: objects and arrays, the outermost first.
     @ivar size: bytes of what stands beside it.
-    @ivar is_past_array: whether one of them is an array.
     """
 
     levels: tuple[Ancestor, ...] = ()
     size: int = 0
-    is_past_array: bool = False
 
     def into_array(self) -> _WayTo:
-        return _WayTo((*self.levels, Ancestor()), self.size, True)
+        return _WayTo((*self.levels, Ancestor()), self.size)
 
     def into_object(self, step: str, others: Members) -> _WayTo:
         size = sum([len(name) + len(value) + _MARKS for name, value in others])
-        return _WayTo((*self.levels, Ancestor(step, others)), self.size + size, self.is_past_array)
+        return _WayTo((*self.levels, Ancestor(step, others)), self.size + size)
+
+
+class _Element(NamedTuple):
+    raw: bytes
+    way: _WayTo
 
 
 class ValueSplitter:
@@ -87,29 +84,34 @@ class ValueSplitter:
         """
         self._walk(raw, self._steps, _WayTo())
 
-    def _walk(self, raw: bytes, steps: tuple[str, ...], way: _WayTo) -> None:
-        if not steps:
-            self._add(raw, self._around(way))
-        elif "*" not in steps:
+    def _walk(self, raw: bytes, steps: tuple[str, ...], way: _WayTo, element: _Element | None = None) -> None:
+        """
+        @param element: the innermost element of an array that C{raw} is, or is in; it is an event by itself where the
+            next array is not there.
+        """
+        if "*" not in steps:
             self._take(raw, steps, way)
-        elif steps[0] == "*":
-            self._walk_elements(elements(raw, MAX_EVENTS), steps[1:], way.into_array())
+            return
+        step, rest = steps[0], steps[1:]
+        if element is not None and raw[:1] != (b"[" if step == "*" else b"{"):
+            self._add(element.raw, self._around(element.way))
+        elif step == "*":
+            self._walk_elements(elements(raw, MAX_EVENTS), rest, way.into_array())
         else:
-            step, rest = steps[0], steps[1:]
-            found = members(raw)
-            values, way = _led_on(found, step, way)
-            if not values and not way.is_past_array:
+            values, way = _led_on(members(raw), step, way)
+            if not values and element is None:
                 raise NotOfThisForm
+            if not values and element is not None:
+                self._add(element.raw, self._around(element.way))
             for value in values:
-                # As the JSON of protobuf has it, an array that is empty may be left out, or null.
-                if value != b"null":
-                    self._walk(value, rest, way)
+                if value != b"null":  # as some have it for an empty array
+                    self._walk(value, rest, way, element)
 
     def _walk_elements(self, found: list[bytes], rest: tuple[str, ...], way: _WayTo) -> None:
         if rest:
             for element in found:
                 self._count()
-                self._walk(element, rest, way)
+                self._walk(element, rest, way, _Element(element, way))
         elif found:
             around = self._around(way, len(found))
             for element in found:
@@ -143,7 +145,7 @@ class ValueSplitter:
         if self._inside and data.startswith(b"{"):
             before = len(self.events)
             try:
-                self._walk(data, self._inside, msgspec.structs.replace(way, is_past_array=False))
+                self._walk(data, self._inside, way)
             except NotOfThisForm:
                 del self.events[before:]
             else:
@@ -170,7 +172,7 @@ class ValueSplitter:
         except binascii.Error:
             return None
         yield_point()
-        if data.startswith(_GZIP) and self._decode == "base64+gzip":
+        if data.startswith(GZIP) and self._decode == "base64+gzip":
             try:
                 data = unpack(data, [b"gzip"], MAX_UNPACKED - self._unpacked, MAX_RATIO)
             except RequestRefused as refused:

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from webhookrx.errors import RequestRefused
+from webhookrx.intake.encodings import unpack as unpack_gzip
 from webhookrx.intake.json_body import (
     MAX_DEPTH,
     MAX_ELEMENTS,
@@ -28,6 +30,15 @@ from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.msgpack import read_msgpack
 from webhookrx.senders.otlp import AVAILABLE, MISSING_EXTRA, OtlpError, read_logs
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
+
+GZIP: Final = b"\x1f\x8b"
+"""How what is packed by gzip begins."""
+
+MAX_UNPACKED: Final = 32 * 1024 * 1024
+"""Bytes that all packed parts of a body may unpack to."""
+
+MAX_RATIO: Final = 100
+"""How many times its size one of them may unpack to, see L{webhookrx.intake.encodings.unpack}."""
 
 MAX_DECODED: Final = 10_000
 """Texts in a body that are decoded; the others stay text."""
@@ -157,11 +168,12 @@ def _first_event(whole: Any, steps: tuple[str, ...]) -> Value:
 class _DecodingBudget:
     """What decoding may still cost, so that many small texts make no more values than one body may hold."""
 
-    __slots__ = ("texts", "values")
+    __slots__ = ("texts", "unpacked", "values")
 
     def __init__(self) -> None:
         self.texts = MAX_DECODED
         self.values = MAX_ELEMENTS
+        self.unpacked = MAX_UNPACKED
 
     def allows(self, raw: bytes) -> bool:
         """Count a text that is JSON, perhaps."""
@@ -203,8 +215,11 @@ def _decoded(value: Any, what: str, budget: _DecodingBudget, levels: int) -> Any
     if what != "json":
         try:
             raw = b64decode(raw, validate=True)
+            if what == "base64+gzip+json" and raw.startswith(GZIP):
+                raw = unpack_gzip(raw, [b"gzip"], budget.unpacked, MAX_RATIO)
+                budget.unpacked -= len(raw)
             value = raw.decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except (binascii.Error, RequestRefused, UnicodeDecodeError):
             return value
     if what == "base64" or not value.lstrip().startswith(("{", "[")) or not budget.allows(raw):
         return value
