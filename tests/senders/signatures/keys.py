@@ -12,10 +12,13 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 
 
-@lru_cache
 def private_key(algorithm: str, number: int = 0) -> Any:
     """Return one of several private keys for an algorithm such as C{ecdsa-sha256}."""
-    kind = algorithm.partition("-")[0]
+    return _made(algorithm.partition("-")[0], number)
+
+
+@lru_cache
+def _made(kind: str, number: int) -> Any:
     if kind == "ed25519":
         return ed25519.Ed25519PrivateKey.generate()
     return ec.generate_private_key(ec.SECP256R1()) if kind == "ecdsa" else rsa.generate_private_key(65537, 2048)

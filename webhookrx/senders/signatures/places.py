@@ -40,7 +40,7 @@ class SignaturePlace:
             self._steps = parse_pointer(text)
         elif kind == "header":
             self._beginning = name.endswith("-*")
-            plain = name.removesuffix("*")
+            plain = name.removesuffix("*") if self._beginning else name
             if not HEADER_NAME.fullmatch(plain) or "*" in plain:
                 raise LocatorError(
                     "header: is followed by the name of a header, or a beginning and -*.",
