@@ -12,16 +12,47 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.http.wire import AtOnce, Traffic, Wire
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
+from webhookrx.intake.token_places import token_place
+from webhookrx.intake.tokens import NamedToken
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.definition import SenderDefinition, When
-from webhookrx.service.routes import build_roots, by_listener, connector_labels, tls_files
+from webhookrx.service.routes import build_roots, by_listener, connector_labels, masked_record, tls_files
 from webhookrx.service.source_rules import classifier_for, connector_rules, rules_of
-from webhookrx.settings import ConnectorSettings, Limits, Listener, Observer, RouterSettings, Settings, Source
+from webhookrx.settings import (
+    ConnectorSettings,
+    GuardSettings,
+    Limits,
+    Listener,
+    Observer,
+    RouterSettings,
+    Settings,
+    Source,
+)
 from webhookrx.testing import RECEIVED
 
 FIRST = Listener("8181", "tcp:8181")
 SECOND = Listener("unix:/run/x", "unix:/run/x", proxy_protocol=True)
+
+
+class MaskedRecordTests(SynchronousTestCase):
+    """What is recorded of a request."""
+
+    def test_masked(self) -> None:
+        """A token in the query is masked; a source without one is recorded as it is, or not at all."""
+        recorded: list[tuple[bytes | None, bytes]] = []
+
+        def record(head: Head, body: bytes) -> None:
+            recorded.append((head.query, body))
+
+        guard = GuardSettings(tokens=(NamedToken("a", b"t"),), token_place=token_place("query:token"))
+        head = Head(b"POST", b"/in", b"token=t", (), Peer("192.0.2.1", 40000, False))
+        for source in (Source(guard=guard), Source()):
+            masked = masked_record(source, record)
+            assert masked is not None
+            masked(head, b"x")
+        self.assertEqual([(b"token=***", b"x"), (b"token=t", b"x")], recorded)
+        self.assertIsNone(masked_record(Source(guard=guard), None))
 
 
 class RoutesTests(SynchronousTestCase):

@@ -32,6 +32,7 @@ from webhookrx.pipeline.observer_thread import RealThread
 from webhookrx.service import known_observers
 from webhookrx.service.description import describe, difference, renewals
 from webhookrx.service.drain import STOP_NOW_TIME, Drain
+from webhookrx.service.guards import path_mask
 from webhookrx.service.listeners import Listeners, OpenSocket
 from webhookrx.service.routes import build_roots, by_listener, connector_labels, tls_files
 from webhookrx.service.shared_state import delivery_file, longest_window, open_state
@@ -71,6 +72,7 @@ class LocalReceiver:
         self._reactor = reactor
         self._group = group
         self._traffic = TrafficLog(self.counters, LineLimit(time.monotonic), describe_failure)
+        self._traffic.mask_path = path_mask(settings)
         self._observers = self._build_observers(settings, {})
         turn_end = TurnEnd()
         self.chain = Chain(
@@ -220,6 +222,7 @@ class LocalReceiver:
             change.abandon()
             raise
         before, self.settings, self._observers = self.settings, settings, observers
+        self._traffic.mask_path = path_mask(settings)
         self._recorder.use(_record_directory(settings))
         renewed = renewals(self._listeners.certificates, change.certificates)
         same = before == settings

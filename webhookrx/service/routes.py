@@ -8,9 +8,11 @@ from collections.abc import Callable, Iterable
 
 from webhookrx.http.resources import Judge, RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
+from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt
 from webhookrx.interfaces import IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
+from webhookrx.service.guards import token_mask
 from webhookrx.service.source_rules import classifier_for, connector_rules, json_files, rules_of
 from webhookrx.settings import FileContents, Listener, Settings, Source
 
@@ -52,6 +54,18 @@ def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]
     return list(shared.values())
 
 
+def masked_record(source: Source, record: RecordRequest | None) -> RecordRequest | None:
+    """Return what records the requests to a source, without their token."""
+    mask = token_mask(source)
+    if record is None or mask is None:
+        return record
+
+    def masked(head: Head, body: bytes) -> None:
+        record(mask.masked(head), body)
+
+    return masked
+
+
 def build_roots(
     settings: Settings,
     consumer: IMessageConsumer,
@@ -83,7 +97,10 @@ def build_roots(
             rules = of_connector = connector_rules(source, source.connector, settings, classifier, files)
             decide, for_lines = judge_connector, judge_connector_for_lines
             traffic.expects(source.name, of_connector.processing.possible_events)
-        resources[source.name] = WebhookResource(rules, consumer, traffic, receipts, slices, decide, for_lines, record)
+        recording = masked_record(source, record)
+        resources[source.name] = WebhookResource(
+            rules, consumer, traffic, receipts, slices, decide, for_lines, recording
+        )
     return {
         listener.socket: RootResource(
             [(pattern, resources[source.name]) for source in sources for pattern in source.paths],
