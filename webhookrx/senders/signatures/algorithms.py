@@ -81,20 +81,21 @@ class Mac:
 
     def begin(self, text: SignedText, request: SignedRequest) -> list[Context] | None:
         """See L{Algorithm.begin}."""
+        contexts = [inner.copy() for inner in self._inner]
+        if text.begins_with_body:
+            return contexts
         before = text.before(request)
         if before is None:
             return None
-        contexts = [inner.copy() for inner in self._inner]
-        if before:
-            for context in contexts:
-                context.update(before)
+        for context in contexts:
+            context.update(before)
         return contexts
 
     def end(
         self, contexts: list[Context], text: SignedText, request: SignedRequest, signatures: Sequence[bytes]
     ) -> str | None:
         """See L{Algorithm.end}."""
-        after = text.after(request)
+        after = b"" if text.ends_with_body else text.after(request)
         if after is None:
             return None
         for name, context, outer in zip(self.names, contexts, self._outer, strict=True):

@@ -41,11 +41,23 @@ class SignedText:
     @ivar places: what stands in braces, in order.
     @ivar binds_body: whether a change of the body changes it.
     @ivar needs_body: whether the body, or something in it, is part of it.
+    @ivar begins_with_body: whether nothing stands before it.
+    @ivar ends_with_body: whether nothing stands behind it.
     @ivar streams: whether the unpacked body is part of it once, and nothing else of the body: then it is all known but
         the body before the body comes.
     """
 
-    __slots__ = ("_after", "_before", "binds_body", "needs_body", "places", "streams", "text")
+    __slots__ = (
+        "_after",
+        "_before",
+        "begins_with_body",
+        "binds_body",
+        "ends_with_body",
+        "needs_body",
+        "places",
+        "streams",
+        "text",
+    )
 
     def __init__(self, text: str) -> None:
         """@raise LocatorError: braces, or what stands in them, are not written as they should be."""
@@ -70,6 +82,8 @@ class SignedText:
         cut = [place for place, _ in pieces].index("body") if self.streams else len(parts)
         self._before = parts[:cut]
         self._after = parts[cut + 1 :]
+        self.begins_with_body = not self._before
+        self.ends_with_body = not self._after
 
     def names(self, kind: str) -> list[str]:
         """Return the names of a kind of places, such as C{item}."""
@@ -77,11 +91,11 @@ class SignedText:
 
     def before(self, request: SignedRequest) -> bytes | None:
         """Return what stands before the body, or all of it unless it L{streams}; None when the request lacks a part."""
-        return _joined(self._before, request) if self._before else b""
+        return _joined(self._before, request)
 
     def after(self, request: SignedRequest) -> bytes | None:
         """Return what stands behind the body, nothing unless it L{streams}; None when the request lacks a part."""
-        return _joined(self._after, request) if self._after else b""
+        return _joined(self._after, request)
 
     def whole(self, request: SignedRequest) -> bytes | None:
         """Return all of it; None when the request lacks a part."""

@@ -108,8 +108,11 @@ class _SignatureVerification(Verification):
         for context in self._contexts:
             context.update(data)
 
-    def _judge(self, now: int) -> Verified | Unverified:
+    def finish(self, body: bytes, now: int, wire: bytes | None = None) -> Verified | Unverified:
+        """See L{Verification.finish}."""
         request, scheme, keys = self._request, self._way.scheme, self._way.keys
+        request.body = body
+        request.wire = body if wire is None else wire
         signatures = scheme.signatures(request, keys.size) if scheme.at_in_body else self._signatures
         if not signatures:
             return _refused(SIGNATURE_MISSING)
@@ -119,7 +122,11 @@ class _SignatureVerification(Verification):
             if contexts is None:
                 return Unverified(BAD_SIGNATURE, _PART_MISSING)
             if scheme.text.streams:
-                _feed(contexts, request.body)
+                if len(body) <= PIECE:
+                    for context in contexts:
+                        context.update(body)
+                else:
+                    _feed(contexts, body)
         name = keys.end(contexts, scheme.text, request, signatures)
         if name is None:
             return _refused(BAD_SIGNATURE)
@@ -129,10 +136,6 @@ class _SignatureVerification(Verification):
 
 
 def _feed(contexts: list[Context], body: bytes) -> None:
-    if len(body) <= PIECE:
-        for context in contexts:
-            context.update(body)
-        return
     for piece in pieces_of(body):
         for context in contexts:
             context.update(piece)
