@@ -37,6 +37,14 @@ class DeliveryFileTests(SynchronousTestCase):
         self.addCleanup(file.close)
         return file
 
+    def open_and_read(self) -> None:
+        """Open the file, read it, and close it."""
+        file = DeliveryFile(self.path)
+        try:
+            file.read()
+        finally:
+            file.close()
+
     def rows(self) -> list[tuple[int, int]]:
         """Return number and time of each row."""
         db = sqlite3.connect(self.path)
@@ -129,7 +137,7 @@ class DeliveryFileTests(SynchronousTestCase):
         for content in (b"x" * 8192, whole[:100] + bytes(len(whole) - 100)):
             with open(self.path, "wb") as damaged:
                 damaged.write(content)
-            self.assertRaises(UnusableFile, lambda: DeliveryFile(self.path).read())
+            self.assertRaises(UnusableFile, self.open_and_read)
         for statement in (
             "CREATE TABLE other (a)",
             "INSERT INTO deliveries VALUES (1, 1, x'0011')",
@@ -140,7 +148,7 @@ class DeliveryFileTests(SynchronousTestCase):
             db = connect(self.path)
             db.execute(statement)
             db.close()
-            self.assertRaises(UnusableFile, lambda: DeliveryFile(self.path).read())
+            self.assertRaises(UnusableFile, self.open_and_read)
 
     def test_taken_number(self) -> None:
         """A row that is there already is damage: somebody else has written."""
