@@ -29,6 +29,7 @@ EXPECTED = Path(__file__).with_name("expected.yaml")
 CLASSIFIER = Classifier(builtin_definitions())
 
 BY_HEADER_ALONE = {
+    "adobe-sign-agreement.http",
     "airtable-ping.http",
     "asana-task.http",
     "aws-sns-raw.http",
@@ -41,11 +42,13 @@ BY_HEADER_ALONE = {
     "doppler-update.http",
     "dropbox-changes.http",
     "forgejo-issue.http",
+    "front-inbound.http",
     "gitea-pull-request.http",
     "gitea-push.http",
     "gogs-issue.http",
     "gogs-push.http",
     "line-message.http",
+    "linkedin-lead.http",
     "nexus-component.http",
     "npm-publish.http",
     "signalfx-event.http",

@@ -7,6 +7,7 @@ from __future__ import annotations
 import hmac
 from base64 import b64encode
 from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
@@ -98,6 +99,16 @@ TWITCH = (
 XERO = b'{"events":[],"firstEventSequence":0,"lastEventSequence":0,"entropy":"S0m3r4Nd0mt3xt"}'
 LINE = b'{"destination":"xxxxxxxxxx","events":[]}'
 ASANA = b'{"events":[]}'
+FRONT = b'{"type":"sync","authorization":{"id":"cmp_abc"}}'
+SMARTCAR = b'{"eventId":"52f6e0bb","eventType":"VERIFY","data":{"challenge":"3a5f0c9e"},"meta":{"version":"4.0"}}'
+TEBEX = b'{"id":"5df8c2d9-3a71-4ba5-8a4c-000000000002","type":"validation.webhook","date":"2026-03-02T08:15:00+00:00",\
+"subject":{}}'
+EBAY_TOKEN = "0123456789abcdef0123456789abcdef"
+EBAY = (
+    sha256(f"a8628072-3d33-45ee-9004-bee86830a22d{EBAY_TOKEN}https://hooks.example.com/hooks/acme".encode())
+    .hexdigest()
+    .encode()
+)
 DISCORD_KEY = Ed25519PrivateKey.from_private_bytes(bytes(32))
 DISCORD = {"public": DISCORD_KEY.public_key().public_bytes_raw().hex()}
 PING = b'{"version":1,"application_id":"1234560123453231555","type":1,"token":"unique_interaction_token"}'
@@ -241,6 +252,131 @@ QUESTIONS = (
         json_reply(b'{"verification":"my verification challenge"}'),
     ),
     Question(
+        "front",
+        "challenge",
+        "POST",
+        HOOK,
+        {
+            "X-Front-Challenge": "8c3f7a",
+            "X-Front-Request-Timestamp": f"{NOW}000",
+            "X-Front-Signature": base64(code(SECRET, f"{NOW}000:".encode() + FRONT)),
+        },
+        FRONT,
+        text_reply(b"8c3f7a"),
+        {"app": SECRET},
+    ),
+    Question(
+        "linkedin",
+        "challenge",
+        "GET",
+        f"{HOOK}?challengeCode=890e4665-4dfe-4ab1-b689-ed553bceeed0",
+        {},
+        b"",
+        json_reply(
+            b'{"challengeCode":"890e4665-4dfe-4ab1-b689-ed553bceeed0","challengeResponse":"%s"}'
+            % code(SECRET, "890e4665-4dfe-4ab1-b689-ed553bceeed0").hex().encode()
+        ),
+        {"app": SECRET},
+    ),
+    Question(
+        "smartcar",
+        "verify",
+        "POST",
+        HOOK,
+        {"SC-Signature": code(SECRET, SMARTCAR).hex()},
+        SMARTCAR,
+        json_reply(b'{"challenge":"%s"}' % code(SECRET, "3a5f0c9e").hex().encode()),
+        {"app": SECRET},
+    ),
+    Question(
+        "tebex",
+        "validation",
+        "POST",
+        HOOK,
+        {"X-Signature": code(SECRET, sha256(TEBEX).hexdigest()).hex()},
+        TEBEX,
+        json_reply(b'{"id":"5df8c2d9-3a71-4ba5-8a4c-000000000002"}'),
+        {"app": SECRET},
+    ),
+    Question(
+        "ebay",
+        "challenge",
+        "GET",
+        f"{HOOK}?challenge_code=a8628072-3d33-45ee-9004-bee86830a22d",
+        {},
+        b"",
+        json_reply(b'{"challengeResponse":"%s"}' % EBAY),
+        {"verify_token": "no key", "app": EBAY_TOKEN},
+        {"public_url": "https://hooks.example.com"},
+    ),
+    Question(
+        "ebay",
+        "challenge",
+        "GET",
+        "/another/path?challenge_code=a8628072-3d33-45ee-9004-bee86830a22d",
+        {},
+        b"",
+        json_reply(b'{"challengeResponse":"%s"}' % EBAY),
+        {"app": EBAY_TOKEN},
+        {"public_url": "https://hooks.example.com/hooks/acme"},
+    ),
+    Question(
+        "monday", "challenge", "POST", HOOK, {}, {"challenge": "3eZbrw1a"}, json_reply(b'{"challenge":"3eZbrw1a"}')
+    ),
+    Question(
+        "strava",
+        "subscribe",
+        "GET",
+        f"{HOOK}?hub.verify_token=STRAVA&hub.challenge=15f7d1a91c1f40f8a748fd134752feb3&hub.mode=subscribe",
+        {},
+        b"",
+        json_reply(b'{"hub.challenge":"15f7d1a91c1f40f8a748fd134752feb3"}'),
+        {"verify_token": "STRAVA"},
+    ),
+    Question("mailchimp", "check", "GET", HOOK, {}, b"", empty_reply()),
+    Question(
+        "adobe-sign",
+        "verification",
+        "GET",
+        HOOK,
+        {"X-AdobeSign-ClientId": "CBJCHBCAABAA"},
+        b"",
+        empty_reply(("X-AdobeSign-ClientId", "CBJCHBCAABAA")),
+        {"client": "CBJCHBCAABAA", "verify_token": "CBJCHBCAABAA"},
+    ),
+    Question(
+        "ringcentral",
+        "validation",
+        "POST",
+        HOOK,
+        {"Validation-Token": "e3b0c442-98fc-1c14", "Content-Length": "0"},
+        b"",
+        empty_reply(("Validation-Token", "e3b0c442-98fc-1c14")),
+    ),
+    Question("fastly", "challenge", "GET", "/.well-known/fastly/logging/challenge", {}, b"", text_reply(b"*")),
+    Question(
+        "vercel",
+        "ownership",
+        "GET",
+        HOOK,
+        {},
+        b"",
+        empty_reply(("x-vercel-verify", "6ebf4087434daf81")),
+        {"drain": SECRET},
+        {"settings": {"verify_code": "6ebf4087434daf81"}},
+    ),
+    Question(
+        "vercel",
+        "ownership",
+        "POST",
+        HOOK,
+        {},
+        b"",
+        empty_reply(("x-vercel-verify", "6ebf4087434daf81")),
+        {"drain": SECRET},
+        {"settings": {"verify_code": "6ebf4087434daf81"}},
+    ),
+    Question(
         "azure-event-grid",
         "subscription_validation",
         "POST",
@@ -314,6 +450,8 @@ class QuestionTests(SynchronousTestCase):
             ("cloudevents", "GET", ORIGIN, "OPTIONS, POST"),
             ("microsoft-graph", "GET", {}, "POST"),
             ("github", "GET", {}, "POST"),
+            ("vercel", "HEAD", {}, "GET, POST"),
+            ("fastly", "GET", {}, "POST"),
         ):
             answer = ask(DEFINITIONS[sender], method, HOOK, headers)
             self.assertEqual(
@@ -332,6 +470,8 @@ class QuestionTests(SynchronousTestCase):
             ("microsoft-graph", HOOK, {}, b""),
             ("cloudflare-logpush", HOOK, {}, {"content": "tests", "RayID": "1"}),
             ("cloudflare-logpush", HOOK, {}, {"content": "test"}),
+            ("monday", HOOK, {}, {"challenge": "1", "event": {}}),
+            ("ringcentral", HOOK, {"Validation-Token": "1"}, {"uuid": "1"}),
             ("cloudflare-logpush", HOOK, {}, [{"content": "tests"}, {"content": "tests"}]),
             ("cloudflare-logpush", HOOK, {}, b'{"content":"tests"}\n{"content":"tests"}\n'),
         ):
@@ -491,3 +631,29 @@ class QuestionTests(SynchronousTestCase):
         answer = ask(DEFINITIONS["zoom"], "POST", HOOK, {}, ZOOM, secrets=secrets_of(app=SECRET), verify=False)
         assert isinstance(answer, Refused)
         self.assertIs(answer.reason, BAD_HANDSHAKE)
+
+    def test_client_ids(self) -> None:
+        """Adobe's question is answered for our client id alone, and its header holds nothing else."""
+        for shown in ("CBJCHBCAABAB", "", "CBJCHBCAABAA, CBJCHBCAABAB"):
+            answer = ask(
+                DEFINITIONS["adobe-sign"],
+                "GET",
+                HOOK,
+                {"X-AdobeSign-ClientId": shown},
+                secrets=secrets_of(client="CBJCHBCAABAA", verify_token="CBJCHBCAABAA"),
+            )
+            self.assertIsInstance(answer, Refused, shown)
+
+    def test_setting(self) -> None:
+        """An answer with a setting that is not given is refused."""
+        answer = ask(DEFINITIONS["vercel"], "GET", HOOK)
+        assert isinstance(answer, Refused)
+        self.assertIs(answer.reason, BAD_HANDSHAKE)
+
+    def test_fastly_path(self) -> None:
+        """Fastly's question has a path of its own; elsewhere a GET is not allowed."""
+        path = "/.well-known/fastly/logging/challenge"
+        self.assertEqual(Handshakes(DEFINITIONS["fastly"], ()).allow(head_of("GET", path)), "GET, POST")
+        self.assertFalse(Handshakes(DEFINITIONS["fastly"], ()).takes(head_of("GET", HOOK)))
+        for other in (f"{path}/", f"/x{path}"):
+            self.assertIsInstance(ask(DEFINITIONS["fastly"], "GET", other), Refused, other)
