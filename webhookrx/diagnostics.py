@@ -198,6 +198,8 @@ ENTRY_CODES: Final = (
 SAMPLE_CODES: Final = (
     Code("sample-unreadable", ERROR, "A sample can't be read."),
     Code("sample-missed", ERROR, "A sample matches no definition, or another one."),
+    Code("sample-unproved", ERROR, "The signature of a sample is not one by what the definition says."),
+    Code("no-signed-sample", WARNING, "A definition has `verify`, and no sample with a signature."),
     Code("no-samples", WARNING, "A definition has no samples."),
     Code("takes-others", WARNING, "A definition matches samples of built-in senders."),
 )

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
+import re
+from textwrap import dedent
 
 from tests.commands.running import CommandCase, run_command
 from tests.senders.test_samples import DATA
@@ -337,6 +340,29 @@ class CheckTests(ClassifyCase):
         status, (finding, summary) = self.check(acme_yaml=ENTRY.replace("samples: [opened.http]", ""))
         self.assertEqual((0, "1 file: 0 errors, 1 warning"), (status, summary))
         self.assertRegex(finding, r"warning: samples: .* \[no-samples\]$")
+
+    def test_signatures(self) -> None:
+        """A sample verifies with what the file says that it is signed with, at the moment of its signature."""
+        request, definition = dedent(REQUEST), dedent(ENTRY)
+        body = request.partition("\n\n")[2]
+        code = hmac.new(b"made up", f"1772439301.{body}".encode(), "sha256").hexdigest()
+        signed = request.replace("\n\n", f"\nX-Acme-Signature: t=1772439301,v1={code}\n\n", 1)
+        verify = (
+            'verify: {at: "header:x-acme-signature", items: ",", signature: v1, signed: "{item:t}.{body}",\n'
+            '  time: {at: "item:t"}}\nsigned_with: {secrets: [made up]}\n'
+        )
+        good = definition + verify
+        self.assertEqual((0, ["1 file: 0 errors, 0 warnings"]), self.check(acme_yaml=good, opened_http=signed))
+        unknown = good.replace("secrets:", "settings: {a: b}, secrets:")
+        for entry, sample, expected in (
+            (good, signed.replace("cellar", "attic"), r"error: samples\[0\]: .* \[sample-unproved\]$"),
+            (good, request, r"warning: verify: .* \[no-signed-sample\]$"),
+            (good.replace("made up", ""), signed, r"error: signed_with: .* \[sample-unproved\]$"),
+            (unknown, signed, r'signed_with: There is no "a" among the settings. \[sample-unproved\]$'),
+        ):
+            status, findings = self.check(acme_yaml=entry, opened_http=sample)
+            self.assertEqual(0 if "warning" in expected else 1, status)
+            self.assertTrue(any(re.search(expected, finding) for finding in findings), findings)
 
     def test_takes_others(self) -> None:
         """So is one that takes requests of a sender that is built in."""

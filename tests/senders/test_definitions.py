@@ -235,7 +235,7 @@ when: {headers: {X-A: '*'}}
         )
         self.assertEqual(
             entry.signed_with,
-            SignedWith(("a = b",), "https://a.example", {"topics": ("x",), "account": "y", "all": "yes"}),
+            SignedWith(("a = b",), "https://a.example", settings={"topics": ("x",), "account": "y", "all": "yes"}),
         )
         bad = data.replace(b"kind: list", b"kind: sum").replace(b"header:x-attempt", b"cookie")
         _, diagnostics = read_definition(bad, "acme.yaml")

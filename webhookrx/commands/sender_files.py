@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
 from importlib.resources import files
 from typing import Final, NamedTuple
 
+from webhookrx.commands.sample_signatures import check_signatures
 from webhookrx.commands.terminal import encodable
 from webhookrx.config.files import DATA_FILES, list_directory, read_file
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted
@@ -74,10 +76,16 @@ def check_samples(senders: Senders) -> Iterator[Diagnostic]:
         if not definition.samples:
             sentence = "It has no samples, so nothing shows that its requests are recognised."
             found.append(diagnose(NO_SAMPLES, ("samples",), sentence))
+        home = os.path.dirname(file)
+        usable = {}
         for number, sample in enumerate(definition.samples):
-            problem = _problem(classifier, definition, os.path.join(os.path.dirname(file), sample))
-            if problem is not None:
+            path = os.path.join(home, sample)
+            problem = _problem(classifier, definition, path)
+            if problem is None:
+                usable[number] = read_file(path)[0]
+            else:
                 found.append(diagnose(problem[0], ("samples", number), problem[1]))
+        found += check_signatures(definition, usable, partial(_read_beside, home))
         taken = _taken(classifier, definition)
         if taken:
             sentence = f"It also takes requests of {', '.join(taken)}, which would hit those definitions without it."
@@ -118,6 +126,11 @@ def _taken(classifier: Classifier, own: SenderDefinition) -> Sequence[str]:
         if definition.id != own.id and any(_hits(classifier, own, sample) for sample in _builtin_samples(definition)):
             ids.append(definition.id)
     return ids
+
+
+def _read_beside(directory: str, name: str) -> bytes:
+    """@raise ConfigError: it can't be read."""
+    return read_file(os.path.join(directory, name))[0]
 
 
 def _builtin_samples(definition: SenderDefinition) -> Iterable[bytes]:

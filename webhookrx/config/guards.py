@@ -189,7 +189,7 @@ class _GuardResolver:
                 self._blame("sender-setting", "sender_settings", sentence, name)
                 continue
             try:
-                settings[name] = _setting_value(setting, texts)
+                settings[name] = setting_value(setting, texts)
             except ValueError as error:
                 self._blame("sender-setting", "sender_settings", f"{quoted_short(name)}: {error}", name)
         for name, setting in sender.settings.items():
@@ -199,8 +199,10 @@ class _GuardResolver:
         return settings
 
 
-def _setting_value(setting: Setting, texts: Sequence[str]) -> SettingValue:
+def setting_value(setting: Setting, texts: Sequence[str]) -> SettingValue:
     """
+    Return the value of a setting of a sender.
+
     @raise ValueError: the values are not of the kind of the setting.
     """
     if setting.kind == "list":

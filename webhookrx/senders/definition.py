@@ -117,8 +117,11 @@ class Setting(DataFileType, frozen=True):
 class SignedWith(DataFileType, frozen=True):
     """What the samples are signed with: secrets that are public, since they are in the file, and in use nowhere."""
 
-    secrets: Annotated[tuple[str, ...], Meta(description="Lines of a secrets file.")]
+    secrets: Annotated[tuple[str, ...], Meta(description="Lines of a secrets file.")] = ()
     public_url: Annotated[str, Meta(description="The `public_url` of a source that takes them.")] = ""
+    keys: Annotated[
+        tuple[str, ...], Meta(description="Files of its `signing_certs`, relative to this one, for built-in verifiers.")
+    ] = ()
     settings: Annotated[
         dict[str, str | tuple[str, ...]], Meta(description="Its `sender_settings`, by name; a flag is `yes` or `no`.")
     ] = {}
