@@ -134,7 +134,6 @@ class GuardedWire(Wire):
                 verifier=self.verifier,
                 secrets=max(1, len(keys)),
                 splitter=splitter_for(split, compiled),
-                paths=(pattern,),
                 **parts,
             ),
             lambda: self.now * 10**9,

@@ -15,7 +15,7 @@ its turn. No Twisted, no file; the clocks are given.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -40,7 +40,6 @@ from webhookrx.intake.header_masking import MASK
 from webhookrx.intake.json_body import json_or_missing
 from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path
 from webhookrx.intake.networks import AllowList
-from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.provenance import BY_CLIENT, BY_SIGNATURE, BY_TOKEN, MAX_TEXT, NOT_VERIFIED, Provenance
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.intake.urlencoded import remembered_query
@@ -57,8 +56,8 @@ Ending: TypeAlias = Refused | HandshakeAnswer
 Decision: TypeAlias = Callable[[Passage], Ending | None]
 Decisions: TypeAlias = tuple[tuple[str, Decision], ...]
 
-#: Decisions whose refusals cost no more than a look-up, and so have our own words.
-_EARLY: Final = ("address", "client", "method")
+EARLY: Final = ("address", "client", "method")
+"""Decisions whose refusals cost no more than a look-up, and so have our own words."""
 
 _MASK: Final = MASK.encode()
 _NO_QUERY: Final[dict[str, str | list[str]]] = {}
@@ -70,7 +69,6 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
 
     @ivar allow: the networks that requests may come from.
     @ivar clients: the clients that they may come from.
-    @ivar paths: the path patterns of the source; needed for tokens in a path.
     @ivar tokens: one of which each has to show.
     @ivar sender: the one kind of sender that it hears.
     @ivar verifier: checks signatures.
@@ -86,7 +84,6 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
 
     allow: AllowList | None = None
     clients: ClientPatterns | None = None
-    paths: Sequence[str] = ()
     tokens: TokenCheck | None = None
     sender: CompiledSender | None = None
     verifier: Verifier | None = None
@@ -123,8 +120,6 @@ class Guard:
         self._must_verify = parts.verifier is not None and parts.must_verify
         sender, handshakes = parts.sender, parts.handshakes
         self._sender = "" if sender is None else sender.id
-        in_path = parts.tokens is not None and parts.tokens.place.kind == "path"
-        self._paths = PathPatterns(parts.paths) if in_path else None
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
         asks = handshakes is not None and handshakes.asks_bodies
         attempt = None if sender is None else sender.attempt
@@ -162,9 +157,7 @@ class Guard:
         for name, decide in self.on_head:
             ending = decide(passage)
             if ending is not None:
-                if self._paths is not None and isinstance(ending, Refused):
-                    ending = msgspec.structs.replace(ending, path=self.shown_path(head))
-                return ending if name in _EARLY else self.in_sender_words(ending, head)
+                return ending if name in EARLY else self.in_sender_words(ending, head)
         return passage
 
     def judge(self, passage: Passage) -> Ending | None:
@@ -201,15 +194,6 @@ class Guard:
             query = _NO_QUERY
         reply = answers.refused(head, query, ending.reason, ending.detail, self._wall_clock())
         return ending if reply is None else msgspec.structs.replace(ending, reply=reply)
-
-    def shown_path(self, head: Head) -> bytes:
-        """Return the path of a request for log lines, without a token in it."""
-        if self._paths is None:
-            return head.path
-        assert self.parts.tokens is not None
-        match = self._paths.match(head.path)
-        token = b"" if match is None else match[1].get(self.parts.tokens.place.name, b"")
-        return head.path.replace(token, _MASK) if token else head.path
 
     def _refused(self, reason: Reason, detail: str = "") -> Refused:
         return Refused(reason, detail or reason.detail, self.rules.name)

@@ -82,10 +82,6 @@ class GuardedResource(WebhookResource):
         assert isinstance(ending, Refused), "a refusal stays one"
         return refusal_to(ending, self._consumer)
 
-    def shown_path(self, head: Head) -> bytes:
-        """See L{IReceiver.shown_path}."""
-        return self.guard.shown_path(head)
-
     # -- on the body ---------------------------------------------------------------------------------------------
 
     def take(self, request: GuardedRequest, body: bytes) -> None:
@@ -296,7 +292,7 @@ class GuardedResource(WebhookResource):
         if unverified is not None and unverified.skew is not None and unverified.reason is reason:
             detail = f"{detail} It is {unverified.skew:.0f} s old."
         if exchange.answer(refusal_to(told, self._consumer), close=costs_connection(reason)):
-            self._traffic.refused(reason, detail, str(head.peer), head.method, self.shown_path(head), self.rules.name)
+            self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)
 
     def _is_large(self, body: bytes) -> bool:
         return len(body) > DIRECT or (len(body) > FEW and self.rules.parse_json and has_many_values(body))
@@ -347,10 +343,6 @@ class GuardedRequest:
     def refusal(self, head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
         """See L{IReceiver.refusal}."""
         return self._resource.refusal(head, reason, detail, retry_after)
-
-    def shown_path(self, head: Head) -> bytes:
-        """See L{IReceiver.shown_path}."""
-        return self._resource.shown_path(head)
 
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""

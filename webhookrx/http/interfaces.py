@@ -62,9 +62,6 @@ class IReceiver(Interface):
         @param retry_after: see L{webhookrx.errors.RequestRefused}.
         """
 
-    def shown_path(head: Head) -> bytes:
-        """Return what log lines show of the path of a request."""
-
     def receive(exchange: IExchange, body: bytes) -> None:
         """
         Take a request with its whole body, and answer it now or later.

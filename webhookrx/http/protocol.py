@@ -78,7 +78,7 @@ from webhookrx.http.states import (
 )
 from webhookrx.http.transport_queries import client_of, descriptor_of, peer_of, unread_bytes, untaken_bytes
 from webhookrx.intake.head import Peer
-from webhookrx.intake.judge import Admission, Refused
+from webhookrx.intake.judge import Admission
 from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
 
 if TYPE_CHECKING:
@@ -305,7 +305,7 @@ class HTTPProtocol(Protocol):
         elif isinstance(verdict, FixedAnswer):
             return self._answer_early(head, verdict, data[start:])
         elif verdict is not None:
-            self._report(verdict.reason, verdict.detail, verdict)
+            self._report(verdict.reason, verdict.detail, verdict.source)
             return self._answer_early(head, refusal_to(verdict, self._consumer), data[start:])
         if head.expects_other:
             return self._refuse(head, BAD_EXPECTATION, BAD_EXPECTATION.detail, data[start:])
@@ -444,20 +444,12 @@ class HTTPProtocol(Protocol):
             self._sender_ended()
         self._update_flow()
 
-    def _report(self, reason: Reason, detail: str, verdict: Refused | None = None) -> None:
-        """
-        Report that the request under way is refused.
-
-        @param verdict: that of the source, if it was not admitted.
-        """
-        head, receiver = self.head, self._receiver
-        method, path, source = (b"", b"", "") if head is None else (head.method, head.path, "")
-        if verdict is not None:
-            path, source = verdict.path or path, verdict.source
-        elif self.admission is not None:
-            source = self.admission.rules.name
-            if receiver is not None:
-                path = receiver.shown_path(head)
+    def _report(self, reason: Reason, detail: str, source: str = "") -> None:
+        """Report that the request under way is refused."""
+        head, admission = self.head, self.admission
+        method, path = (b"", b"") if head is None else (head.method, head.path)
+        if admission is not None:
+            source = admission.rules.name
         self._traffic.refused(reason, detail, str(self.peer), method, path, source)
 
     def failed(self, what: str, failure: Failure) -> None:

@@ -127,10 +127,6 @@ class WebhookResource:
         """See L{IReceiver.refusal}."""
         return refusal_now(reason, detail, self._consumer)
 
-    def shown_path(self, head: Head) -> bytes:
-        """See L{IReceiver.shown_path}."""
-        return head.path
-
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
         admission = exchange.admission
@@ -205,7 +201,7 @@ class WebhookResource:
         """Refuse a request, and report it."""
         head = exchange.head
         if exchange.answer(self.refusal(head, reason, detail), close=costs_connection(reason)):
-            self._traffic.refused(reason, detail, str(head.peer), head.method, self.shown_path(head), self.rules.name)
+            self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)
 
     # -- large bodies --------------------------------------------------------------------------------------------
 

@@ -41,8 +41,9 @@ class MatchedResource(Resource):
         head = _head_of(request)
         verdict = self._dispatch(head) or Refused(NO_MATCHING_PATH, NO_MATCHING_PATH.detail)
         if isinstance(verdict, Refused):
-            path = verdict.path or head.path
-            self._traffic.refused(verdict.reason, verdict.detail, str(head.peer), head.method, path, verdict.source)
+            self._traffic.refused(
+                verdict.reason, verdict.detail, str(head.peer), head.method, head.path, verdict.source
+            )
             _send(request, refusal_to(verdict))
         elif isinstance(verdict, FixedAnswer):
             _send(request, verdict)
@@ -80,7 +81,7 @@ class _StockExchange:
                 NOT_STORED.detail,
                 str(head.peer),
                 head.method,
-                self._receiver.shown_path(head),
+                head.path,
                 self.admission.rules.name,
             )
 

@@ -118,7 +118,6 @@ class Refused(msgspec.Struct, frozen=True):
     @ivar allow: the methods that its path takes, for C{method_not_allowed}; empty: POST alone.
     @ivar retry_after: seconds until it may come again; 0 when nothing is known of that.
     @ivar reply: what is said in place of our own words; its status is that of the reason.
-    @ivar path: what log lines show of its path; empty: all of it.
     """
 
     reason: Reason
@@ -127,7 +126,6 @@ class Refused(msgspec.Struct, frozen=True):
     allow: str = ""
     retry_after: int = 0
     reply: Reply | None = None
-    path: bytes = b""
 
 
 class Accepted(msgspec.Struct, frozen=True, gc=False):
