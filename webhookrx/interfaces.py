@@ -386,19 +386,26 @@ class ITraffic(Interface):
         @param problem: how a step failed, in one sentence; empty when none has.
         """
 
+    def guards(source: str, secrets: Sequence[str], kinds: Sequence[str], *, says_when: bool) -> None:
+        """
+        Create the counters of a guarded source, at 0.
+
+        @param secrets: the names of its secrets and tokens.
+        @param kinds: what the questions of its sender are called.
+        @param says_when: its sender signs moments.
+        """
+
+    def verified(source: str, secret: str) -> None:
+        """A secret or token of that name has proved a request."""
+
+    def skewed(source: str, seconds: float) -> None:
+        """A genuine request was signed so long ago; negative for a moment to come."""
+
     def asked(source: str, kind: str) -> None:
         """A question of a sender was answered, so that no message was made of it; C{kind} is what it is called."""
 
     def duplicate(source: str) -> None:
         """A delivery came again, and was answered as stored."""
-
-    def verified(source: str, secret: str, skew: float | None) -> None:
-        """
-        A request was verified.
-
-        @param secret: the name of the secret or token.
-        @param skew: seconds since it was signed, negative for a moment to come; None if it says no moment.
-        """
 
     def accept_failed(error: str) -> None:
         """

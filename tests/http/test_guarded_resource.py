@@ -46,7 +46,7 @@ class SignatureTests(GuardedCase):
             },
             {name: value for name, value in message.items() if name.startswith("webhook.")},
         )
-        self.assertEqual([("guarded", "new", None)], site.traffic.verifications)
+        self.assertEqual([("guarded", "new")], site.traffic.verifications)
 
     def test_missing(self) -> None:
         """Without a signature it is refused."""

@@ -181,7 +181,8 @@ class Traffic:
         self.handshakes: list[str] = []
         self.questions: list[tuple[str, str]] = []
         self.duplicates: list[str] = []
-        self.verifications: list[tuple[str, str, float | None]] = []
+        self.verifications: list[tuple[str, str]] = []
+        self.skews: list[tuple[str, float]] = []
         self.dropped = 0
         self.failures: list[str] = []
         self.accept_errors: list[str] = []
@@ -212,14 +213,19 @@ class Traffic:
     def processed(self, source: str, events: Any, problem: str) -> None:
         self.processings.append((source, tuple(events), problem))
 
+    def guards(self, source: str, secrets: Any, kinds: Any, *, says_when: bool) -> None: ...
+
+    def verified(self, source: str, secret: str) -> None:
+        self.verifications.append((source, secret))
+
+    def skewed(self, source: str, seconds: float) -> None:
+        self.skews.append((source, seconds))
+
     def asked(self, source: str, kind: str) -> None:
         self.questions.append((source, kind))
 
     def duplicate(self, source: str) -> None:
         self.duplicates.append(source)
-
-    def verified(self, source: str, secret: str, skew: float | None) -> None:
-        self.verifications.append((source, secret, skew))
 
     def accept_failed(self, error: str) -> None:
         self.accept_errors.append(error)

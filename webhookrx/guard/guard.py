@@ -104,6 +104,9 @@ class Guard:
     @param rules: those of the source, without tokens.
     @param wall_clock: nanoseconds since the epoch.
     @param clock: seconds on the monotonic clock.
+    @ivar secrets: the names of all secrets and tokens that may prove a request.
+    @ivar kinds: what questions are called.
+    @ivar says_when: signatures say when they were made.
     @ivar reads_bodies: some decision looks into bodies, and not only at their bytes.
     @ivar on_head: the decisions on a head, by name.
     @ivar on_body: those on a body, by name.
@@ -144,6 +147,11 @@ class Guard:
             ("signed_question", asks, self.signed_question),
             ("delivery", sender is not None and sender.deliveries, self.delivery),
         )
+        verifier, tokens = parts.verifier, parts.tokens
+        secrets = dict.fromkeys((*(verifier.names if verifier else ()), *(tokens.names if tokens else ())))
+        self.secrets = tuple(secrets)
+        self.kinds = () if handshakes is None else handshakes.kinds
+        self.says_when = verifier is not None and any(way.scheme.moment is not None for way in verifier.ways)
         self.on_storing = _configured(("answer", parts.answers, self.answer), ("split", parts.splitter, self.split))
 
     def admit(self, head: Head, by_path: Admission | Refused, size: int | None) -> Passage | Ending:

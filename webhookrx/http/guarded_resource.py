@@ -126,10 +126,13 @@ class GuardedResource(WebhookResource):
             self._end(request, ending)
             return
         passage, name = request.passage, self.rules.name
-        if passage.verified is not None:
-            self._traffic.verified(name, passage.verified.secret, passage.verified.skew)
+        verified = passage.verified
+        if verified is not None:
+            self._traffic.verified(name, verified.secret)
+            if verified.skew is not None:
+                self._traffic.skewed(name, verified.skew)
         if passage.token:
-            self._traffic.verified(name, passage.token, None)
+            self._traffic.verified(name, passage.token)
         if passage.key:
             self._look_up(request)
         else:
@@ -290,6 +293,7 @@ class GuardedResource(WebhookResource):
         assert isinstance(told, Refused), "a refusal stays one"
         unverified = request.passage.unverified
         if unverified is not None and unverified.skew is not None and unverified.reason is reason:
+            self._traffic.skewed(self.rules.name, unverified.skew)
             detail = f"{detail} It is {unverified.skew:.0f} s old."
         if exchange.answer(refusal_to(told, self._consumer), close=costs_connection(reason)):
             self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)

@@ -103,9 +103,10 @@ class TokenCheck:
     @param tokens: all that are accepted; empty: no token is required. Those without a name are called by their place
         in the sequence, from 1.
     @param place: where they stand.
+    @ivar names: theirs, in their order.
     """
 
-    __slots__ = ("_by_digest", "_hash", "_plain", "place")
+    __slots__ = ("_by_digest", "_hash", "_plain", "names", "place")
 
     def __init__(self, tokens: Sequence[bytes | NamedToken], place: TokenPlace = AUTHORIZATION) -> None:
         # A copy of it costs half as much as another one, which would have to take the key in first.
@@ -116,6 +117,7 @@ class TokenCheck:
         ]
         self._plain = tuple((self._digest(token.value), token.name) for token in named if not token.sha256)
         self._by_digest = tuple((self._digest(token.sha256), token.name) for token in named if token.sha256)
+        self.names = tuple(token.name for token in named)
         self.place = place
 
     def check(self, head: Head, groups: Mapping[str, str]) -> str | None:

@@ -4,8 +4,9 @@ Counts and times, for operators: plain numbers while they are counted, and metri
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter, defaultdict
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from msgspec import Meta, Struct, field
 
@@ -13,6 +14,53 @@ from webhookrx.store_counts import Histogram, TakenCounts
 
 # This type checks what a worker sends, before its counts are added up.
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
+
+
+class SecretUse(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """
+    What one secret or token has proved.
+
+    @ivar requests: how many requests.
+    @ivar last: when the last of them came, seconds since the epoch; 0 before the first.
+    """
+
+    requests: _Count
+    last: float
+
+    def __add__(self, other: SecretUse) -> SecretUse:
+        return SecretUse(self.requests + other.requests, max(self.last, other.last))
+
+
+_UNUSED: Final = SecretUse(0, 0.0)
+
+
+SKEW_BOUNDS: Final = (1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 3600.0)
+"""Upper ends of the buckets of skews, in seconds. Senders are taken that are off by one to ten minutes."""
+
+_SKEW_BUCKETS: Final = len(SKEW_BOUNDS) + 1
+_SkewBuckets: TypeAlias = Annotated[list[_Count], Meta(min_length=_SKEW_BUCKETS, max_length=_SKEW_BUCKETS)]
+
+
+class Skews(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
+    """
+    How far signed moments were away, counted by bucket; see L{Histogram}.
+    """
+
+    counts: _SkewBuckets
+    sum: float
+
+    @classmethod
+    def empty(cls) -> Skews:
+        """Return one that has counted nothing."""
+        return cls([0] * _SKEW_BUCKETS, 0.0)
+
+    def observe(self, seconds: float) -> None:
+        """Count a skew, in the past or the future."""
+        self.counts[bisect_left(SKEW_BOUNDS, abs(seconds))] += 1
+        self.sum += abs(seconds)
+
+    def __add__(self, other: Skews) -> Skews:
+        return Skews([a + b for a, b in zip(self.counts, other.counts, strict=True)], self.sum + other.sum)
 
 
 class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
@@ -23,24 +71,35 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
     @ivar bytes: bytes of their bodies, as they came by the wire.
     @ivar last: when the last of them came, seconds since the epoch; 0 before the first.
     @ivar answers: times from the last byte of a request to its 200.
+    @ivar secrets: what its secrets and tokens have proved, by their names.
+    @ivar skews: of genuine signatures that say when they were made; None if its sender's never do.
     """
 
     messages: _Count
     bytes: _Count
     last: float
     answers: Histogram
+    secrets: dict[str, SecretUse]
+    skews: Skews | None
 
     @classmethod
     def empty(cls) -> SourceCounts:
         """Return the counts of a source that has taken nothing."""
-        return cls(0, 0, 0.0, Histogram.empty())
+        return cls(0, 0, 0.0, Histogram.empty(), {}, None)
 
     def __add__(self, other: SourceCounts) -> SourceCounts:
+        secrets = dict(self.secrets)
+        for name, use in other.secrets.items():
+            secrets[name] = secrets.get(name, _UNUSED) + use
         return SourceCounts(
             self.messages + other.messages,
             self.bytes + other.bytes,
             max(self.last, other.last),
             self.answers + other.answers,
+            secrets,
+            self.skews + other.skews
+            if self.skews is not None and other.skews is not None
+            else self.skews or other.skews,
         )
 
 

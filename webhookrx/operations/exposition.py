@@ -22,10 +22,12 @@ from prometheus_client.openmetrics import exposition as openmetrics
 from prometheus_client.registry import Collector
 from prometheus_client.utils import floatToGoString
 
+from webhookrx.operations.counters import SKEW_BOUNDS, Skews
 from webhookrx.operations.metric import Metric, Sample, V
 from webhookrx.store_counts import BOUNDS, Histogram
 
 _ENDS = (*map(floatToGoString, BOUNDS), "+Inf")
+_SKEW_ENDS = (*map(floatToGoString, SKEW_BOUNDS), "+Inf")
 _EOF = b"# EOF\n"
 
 #: Lines of one piece, which take some milliseconds.
@@ -95,8 +97,9 @@ def _family(metric: Metric[V], samples: Sequence[Sample]) -> Family:
     if metric.kind == "histogram":
         histogram = HistogramMetricFamily(metric.name, metric.help, labels=labels)
         for values, times in samples:
-            assert isinstance(times, Histogram)
-            histogram.add_metric(_texts(values), list(zip(_ENDS, accumulate(times.counts), strict=True)), times.sum)
+            assert isinstance(times, (Histogram, Skews))
+            ends = _ENDS if isinstance(times, Histogram) else _SKEW_ENDS
+            histogram.add_metric(_texts(values), list(zip(ends, accumulate(times.counts), strict=True)), times.sum)
         return histogram
     if metric.kind == "info":
         info = InfoMetricFamily(metric.name.removesuffix("_info"), metric.help)
@@ -106,7 +109,7 @@ def _family(metric: Metric[V], samples: Sequence[Sample]) -> Family:
     make = CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily
     family = make(metric.name, metric.help, labels=labels)
     for values, value in samples:
-        assert not isinstance(value, Histogram)
+        assert not isinstance(value, (Histogram, Skews))
         family.add_metric(_texts(values), value)
     return family
 

@@ -21,13 +21,13 @@ from webhookrx.errors import (
     Reason,
 )
 from webhookrx.interfaces import Backlog, LaneStatus
-from webhookrx.operations.counters import Counters, ObserverCounts, SourceCounts
+from webhookrx.operations.counters import Counters, ObserverCounts, SecretUse, Skews, SourceCounts
 from webhookrx.operations.health import ALONE, WorkerState
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.store_counts import Histogram
 
 #: The values of a metric's labels, in their order, and its value.
-Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram]
+Sample: TypeAlias = tuple[tuple[str, ...], float | Histogram | Skews]
 Kind: TypeAlias = Literal["counter", "gauge", "histogram", "info"]
 
 RELOAD_RESULTS = ("ok", "failed")
@@ -165,6 +165,23 @@ def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
                 yield labels, count
 
     return read
+
+
+def by_secret(read: Callable[[SecretUse], float]) -> Callable[[View], Iterable[Sample]]:
+    """Read what the secrets and tokens of each source have proved, by source and name."""
+    return lambda view: [
+        ((source, name), read(use))
+        for source in view.snapshot.sources
+        for name, use in view.counters.sources[source].secrets.items()
+    ]
+
+
+def skews(view: View) -> Iterator[Sample]:
+    """Read how far signed moments were away, by source."""
+    for source in view.snapshot.sources:
+        found = view.counters.sources[source].skews
+        if found is not None:
+            yield (source,), found
 
 
 def refusals(view: View) -> Iterator[Sample]:

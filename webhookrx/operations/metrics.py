@@ -15,6 +15,7 @@ from webhookrx.operations.metric import (
     View,
     by_lane,
     by_observer,
+    by_secret,
     by_source,
     by_spool,
     count_by_source,
@@ -25,6 +26,7 @@ from webhookrx.operations.metric import (
     oldest_age,
     refusals,
     requests,
+    skews,
 )
 
 METRICS: tuple[Metric[View], ...] = (
@@ -80,6 +82,40 @@ METRICS: tuple[Metric[View], ...] = (
         "webhookrx_left_out_names_total",
         "Names in payloads that were left out because they belong to the receiver.",
         "names_left_out",
+    ),
+    # of guarded sources
+    Metric(
+        "webhookrx_verified_total",
+        "counter",
+        ("source", "secret"),
+        "Requests that a secret or token has proved, by its name.",
+        by_secret(lambda use: use.requests),
+    ),
+    Metric(
+        "webhookrx_secret_last_used_timestamp_seconds",
+        "gauge",
+        ("source", "secret"),
+        "Time of the last of these requests, since the epoch; 0 if none since the start.",
+        by_secret(lambda use: use.last),
+    ),
+    Metric(
+        "webhookrx_signature_skew_seconds",
+        "histogram",
+        ("source",),
+        "How far the signed moment of a genuine request was away, in the past or the future.",
+        skews,
+    ),
+    Metric(
+        "webhookrx_handshakes_total",
+        "counter",
+        ("source", "kind"),
+        "Questions of senders that were answered.",
+        counts_of_steps("handshake"),
+    ),
+    count_by_source(
+        "webhookrx_duplicates_total",
+        "Deliveries that came again and were answered as stored.",
+        "duplicate",
     ),
     # of bodies with several events
     count_by_source(

@@ -17,7 +17,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import Reason
 from webhookrx.interfaces import ITraffic
-from webhookrx.operations.counters import Counters
+from webhookrx.operations.counters import Counters, SecretUse, Skews
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.store_counts import BOUNDS, TakenCounts
 
@@ -120,14 +120,34 @@ class TrafficLog:
                 "A step of {source} failed, the message {fate}: {problem}", source=source, fate=fate, problem=problem
             )
 
+    def guards(self, source: str, secrets: Sequence[str], kinds: Sequence[str], *, says_when: bool) -> None:
+        counts = self._sources[source]
+        for name in secrets:
+            counts.secrets.setdefault(name, SecretUse(0, 0.0))
+        for kind in kinds:
+            self._counters.add("handshake", source, kind, amount=0)
+        if says_when and counts.skews is None:
+            counts.skews = Skews.empty()
+
+    def verified(self, source: str, secret: str) -> None:
+        secrets = self._sources[source].secrets
+        use = secrets.get(secret)
+        if use is None:
+            use = secrets[secret] = SecretUse(0, 0.0)
+        use.requests += 1
+        use.last = self._wall_clock()
+
+    def skewed(self, source: str, seconds: float) -> None:
+        counts = self._sources[source]
+        if counts.skews is None:
+            counts.skews = Skews.empty()
+        counts.skews.observe(seconds)
+
     def asked(self, source: str, kind: str) -> None:
-        self._counters.add("handshakes", source, kind)
+        self._counters.add("handshake", source, kind)
 
     def duplicate(self, source: str) -> None:
-        self._counters.add("duplicates", source)
-
-    def verified(self, source: str, secret: str, skew: float | None) -> None:
-        self._counters.add("verified", source, secret)
+        self._counters.add("duplicate", source)
 
     def accept_failed(self, error: str) -> None:
         self._counters.add("accepts_failed")

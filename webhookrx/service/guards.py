@@ -59,7 +59,6 @@ class GuardMaker:
             if guard.allow
             else None,
             clients=ClientPatterns(guard.allow_clients) if guard.allow_clients else None,
-            paths=source.paths,
             tokens=TokenCheck(guard.tokens, guard.token_place) if guard.tokens else None,
             quota=guard.quota,
             buckets=None if guard.quota is None else self._buckets(),

@@ -16,6 +16,7 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from webhookrx.config.guard_secrets import KnownKeys
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt
@@ -34,7 +35,13 @@ from webhookrx.service.description import describe, difference, renewals
 from webhookrx.service.drain import STOP_NOW_TIME, Drain
 from webhookrx.service.guards import path_mask
 from webhookrx.service.listeners import Listeners, OpenSocket
-from webhookrx.service.routes import build_roots, by_listener, connector_labels, tls_files
+from webhookrx.service.routes import (
+    SharedByGuards,
+    build_roots,
+    by_listener,
+    connector_labels,
+    tls_files,
+)
 from webhookrx.service.shared_state import delivery_file, longest_window, open_state
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
@@ -251,9 +258,17 @@ class LocalReceiver:
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
         record = None if settings.record is None else self._recorder.record
+        keys = KnownKeys(settings.signing_certs, settings.fetch_keys)
         return dict(
             build_roots(
-                settings, self.chain, self._traffic, self._message_ids, self._slices, record, lambda: self._is_ready
+                settings,
+                self.chain,
+                self._traffic,
+                self._message_ids,
+                self._slices,
+                record,
+                lambda: self._is_ready,
+                SharedByGuards(self._window, self._buckets, keys),
             )
         )
 

@@ -4,17 +4,25 @@ The resources of each endpoint, built from the settings of its sources.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
+from webhookrx.http.guarded_resource import GuardedResource
 from webhookrx.http.resources import Judge, RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Receipt
-from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.intake.judge import Receipt, SourceRules
+from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.service.guards import token_mask
+from webhookrx.service.guards import GuardMaker, token_mask
 from webhookrx.service.source_rules import classifier_for, connector_rules, json_files, rules_of
-from webhookrx.settings import FileContents, Listener, Settings, Source
+from webhookrx.settings import FileContents, GuardSettings, Listener, Settings, Source
+
+if TYPE_CHECKING:
+    from webhookrx.guard.quota import Buckets
+    from webhookrx.senders.signatures.code_verifiers import KeySource
 
 
 def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
@@ -66,6 +74,28 @@ def masked_record(source: Source, record: RecordRequest | None) -> RecordRequest
     return masked
 
 
+class SharedByGuards(NamedTuple):
+    """
+    What all guarded sources share.
+
+    @ivar keys: where public keys of senders come from that are no secrets of a source.
+    """
+
+    window: IDeliveryWindow
+    buckets: Buckets
+    keys: KeySource
+
+
+def _guarded(
+    source: Source, settings: GuardSettings, rules: SourceRules, traffic: ITraffic, shared: SharedByGuards
+) -> Callable[..., WebhookResource]:
+    """Return what builds the resource of a guarded source, but for its guard."""
+    maker = GuardMaker(lambda: shared.buckets, shared.keys, time.time_ns, time.monotonic)
+    guard = maker.guard(source, settings, rules)
+    traffic.guards(source.name, guard.secrets, guard.kinds, says_when=guard.says_when)
+    return partial(GuardedResource, guard)
+
+
 def build_roots(
     settings: Settings,
     consumer: IMessageConsumer,
@@ -74,6 +104,7 @@ def build_roots(
     slices: TimeSlices,
     record: RecordRequest | None = None,
     ready: Callable[[], bool] = never_ready,
+    shared: SharedByGuards | None = None,
 ) -> dict[str, RootResource]:
     """
     Return the root of each endpoint, by C{Listener.socket}.
@@ -82,6 +113,7 @@ def build_roots(
     @param slices: handles large bodies.
     @param record: see L{WebhookResource}.
     @param ready: whether the service as a whole is ready for messages, for health checks at the path of a source.
+    @param shared: needed for guarded sources.
     """
     classifier = classifier_for(settings)
     files = json_files(settings)
@@ -97,9 +129,13 @@ def build_roots(
             rules = of_connector = connector_rules(source, source.connector, settings, classifier, files)
             decide, for_lines = judge_connector, judge_connector_for_lines
             traffic.expects(source.name, of_connector.processing.possible_events)
-        recording = masked_record(source, record)
-        resources[source.name] = WebhookResource(
-            rules, consumer, traffic, receipts, slices, decide, for_lines, recording
+        if source.guard is None:
+            build: Callable[..., WebhookResource] = partial(WebhookResource, rules)
+        else:
+            assert shared is not None, "guards share something"
+            build = partial(_guarded(source, source.guard, rules, traffic, shared), shared.window)
+        resources[source.name] = build(
+            consumer, traffic, receipts, slices, decide, for_lines, masked_record(source, record)
         )
     return {
         listener.socket: RootResource(

@@ -65,6 +65,7 @@ class Handshakes:
         a question shows; the others are keys of proofs.
     @param public_url: what C{{url}} is.
     @param source: the name of the source, for refusals.
+    @ivar kinds: the names of all questions.
     @ivar asks_bodies: some questions are told by their body.
     """
 
@@ -89,6 +90,7 @@ class Handshakes:
         self._public_url = public_url
         self._source = source
         self._rate = HandshakeRate()
+        self.kinds = tuple(dict.fromkeys(each.definition.kind for each in compiled))
         self.asks_bodies = bool(self._by_body)
 
     def __repr__(self) -> str:
