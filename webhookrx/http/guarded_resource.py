@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from msgspec.structs import replace
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
@@ -204,7 +205,9 @@ class GuardedResource(WebhookResource):
         passage = request.passage
         body = passage.body
         is_usual = self._judge_usual is not None and not self.guard.on_storing and self._makes_only_lines()
-        if len(body) > DIRECT or (not is_usual and self._is_large(body)):
+        splitter = self.guard.parts.splitter
+        is_large = len(body) > DIRECT or (not is_usual and self._is_large(body))
+        if is_large or (splitter is not None and splitter.may_hold_many(body)):
             work = partial(self._made, request, is_large=True)
             given_up = partial(self._settle, request, stored=False)
             self._run(request.exchange, len(body), len(body), work, partial(self._hand_over, request), given_up)
@@ -230,6 +233,8 @@ class GuardedResource(WebhookResource):
             return self._judge_bundle.judge(bundle, head, admission, receipt, consumer.prepare, by_lines=by_lines)
         judge = self._judge_for_lines if by_lines else self._judge
         verdict = judge(head, admission, passage.body, receipt)
+        if guard.parts.splitter is not None and isinstance(verdict, Accepted):
+            verdict = replace(verdict, notes=(*verdict.notes, "unsplit_body"))
         return verdict, consumer.prepare(verdict.message) if is_large and isinstance(verdict, Accepted) else None
 
     def _hand_over(

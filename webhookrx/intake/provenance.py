@@ -102,6 +102,11 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     signed_at: int | None = None
     batch: BatchPlace | None = None
 
+    @property
+    def around(self) -> IAroundEvent | None:
+        """See L{BatchPlace}."""
+        return None if self.batch is None else self.batch.around
+
 
 def set_provenance(values: dict[str, Value], provenance: Provenance) -> None:
     """Set the pairs of a message of the source form that say where it comes from."""

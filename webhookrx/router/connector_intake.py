@@ -22,7 +22,7 @@ from webhookrx.message.message import Message, Value
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.router.steps.processing import Processing
 from webhookrx.router.steps.sender_steps import BODY_BASE64
-from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.evidence import Evidence, evidence_of_event
 from webhookrx.speedups import compiled
 from webhookrx.yield_point import LONG_CALL, run_unlocked
 
@@ -100,7 +100,7 @@ def judge_connector(head: Head, admission: Admission, body: bytes, receipt: Rece
     @param admission: its rules are L{ConnectorRules}.
     @param body: as L{webhookrx.intake.judge.unpacked} returned it.
     """
-    return _judged(head, admission, body, receipt, _decoded(body, _compact(body)))
+    return _judged(head, admission, body, receipt, _decoded(admission, body, _compact(body)))
 
 
 def judge_connector_for_lines(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped:
@@ -108,9 +108,9 @@ def judge_connector_for_lines(head: Head, admission: Admission, body: bytes, rec
     Do what L{judge_connector} does for messages that are wanted as lines. An object that no step changes goes into the
     line as text; without any steps, it is decoded only if something asks for the values.
     """
-    compact = _compact(body)
+    compact = _compact(body) if admission.rules.parse_json else None
     if compact is None or not compact.startswith(b"{"):
-        return _judged(head, admission, body, receipt, _decoded(body, compact))
+        return _judged(head, admission, body, receipt, _decoded(admission, body, compact))
     processing: Processing = admission.rules.processing  # type: ignore[attr-defined]  # as above
     if processing.idle:
         line = _line(_record(head, admission, receipt, None, len(body), _attributes(head, admission)), compact)
@@ -145,7 +145,11 @@ def _judged(head: Head, admission: Admission, body: bytes, receipt: Receipt, dec
     processing: Processing = admission.rules.processing  # type: ignore[attr-defined]  # those of its own source
     if processing.idle:
         return Accepted(message, notes)
-    evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
+    around = None if admission.provenance is None else admission.provenance.around
+    if around is not None and processing.classifies:
+        evidence = evidence_of_event(head, admission.query, body, not admission.rules.parse_json, around)
+    else:
+        evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
     outcome = processing.run(record, evidence, host_is_set=bool(admission.groups.get("HOST")))
     if outcome.kept:
         return Accepted(message, notes, 0, outcome.events, outcome.problem)
@@ -264,12 +268,14 @@ def _compact(body: bytes) -> bytes | None:
     return run_unlocked(len(body), compiled.compact_object, body)
 
 
-def _decoded(body: bytes, compact: bytes | None) -> Any:
+def _decoded(admission: Admission, body: bytes, compact: bytes | None) -> Any:
     """
-    Return the object or array in a body of JSON; L{MISSING} for any other body.
+    Return the object or array in a body of JSON; L{MISSING} for any other body, and where none is read in it.
 
     @param compact: what L{_compact} returned.
     """
+    if not admission.rules.parse_json:
+        return MISSING
     if compact is not None:
         # It is within all limits of parse_strict_json, which takes longer to look at each by itself.
         return decode_exactly(compact)

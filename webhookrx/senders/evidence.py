@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from webhookrx.intake.head import Head, HeaderLines
-from webhookrx.intake.json_body import body_text
+from webhookrx.intake.json_body import body_text, json_or_missing
+from webhookrx.intake.provenance import IAroundEvent
 from webhookrx.message.message import Value
 from webhookrx.senders.bodies import LOGPLEX, MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
@@ -39,6 +40,18 @@ class WantedHeaders(NamedTuple):
 _NO_FIELDS: Final[dict[bytes, list[bytes]]] = {}
 
 
+def evidence_of_event(
+    head: Head, query: Mapping[str, str | list[str]], event: bytes, is_text: bool, around: IAroundEvent
+) -> Evidence:
+    """
+    Return the evidence of one event of a request with several.
+
+    @param is_text: it is neither an object nor an array.
+    """
+    whole = around.whole(event, is_text)
+    return Evidence(head, query, whole, None, json_or_missing(whole), around)
+
+
 def _collected(
     method: bytes,
     path: bytes,
@@ -60,6 +73,8 @@ class Evidence(msgspec.Struct):
     @ivar body: unpacked.
     @ivar decoded: the value of the body as strict JSON; L{webhookrx.message.fields.MISSING} when it is not JSON. It may
         be C{MISSING} for a single value, too, which makes no difference.
+    @ivar around: what stood around the event that it is evidence of, one of several of a request: C{body} is then a
+        body like the sender's with this one event in it.
     @ivar unpacked: the last result of L{webhookrx.senders.unpacking}, with the sender it is for.
     """
 
@@ -68,6 +83,7 @@ class Evidence(msgspec.Struct):
     body: bytes
     _text: str | None
     decoded: Value | Any
+    around: IAroundEvent | None = None
     unpacked: tuple[object, object] | None = None
     _object: Any = _UNSEEN
     _form: Any = _UNSEEN

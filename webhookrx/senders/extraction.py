@@ -9,18 +9,20 @@ from typing import Any, Final
 
 import msgspec
 
+from webhookrx.message.escapes import encode_json
 from webhookrx.message.message import Value
 from webhookrx.query import Query, QueryTooCostly
 from webhookrx.regex import RegexTooCostly
+from webhookrx.senders.bodies import first_element
 from webhookrx.senders.classifier import MAX_NAME
 from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.definition import BINARY
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.locator import LookupContext, scalar_text
+from webhookrx.senders.locator import LookupContext, element, scalar_text
 from webhookrx.senders.plans import Plan
 from webhookrx.senders.severities import Known
 from webhookrx.senders.text_template import first_text
-from webhookrx.senders.unpacking import Unpacked, unpack
+from webhookrx.senders.unpacking import unpack
 
 _WITH_PORT: Final = re.compile(r"(?:\[(?P<bracketed>[0-9A-Fa-f:.]+)\]|(?P<plain>[^\s:/@\[\]]+)):[0-9]{1,5}")
 
@@ -59,7 +61,8 @@ def extract(sender: CompiledSender, evidence: Evidence) -> Extracted:
         any
       - for anything else: C{message}, the text; with a message by the definition, that one, and C{text}
 
-    Where there is no message, there is no C{message} in it. The result shares parts with the evidence.
+    Where there is no message, there is no C{message} in it. The result shares parts with the evidence. Of one event of
+    a request with several, C{body} is made of the event alone.
 
     @raise webhookrx.senders.otlp.OtlpError: the body is protobuf, and can't be read. For others it raises nothing,
         whatever they are.
@@ -77,7 +80,10 @@ def extract(sender: CompiledSender, evidence: Evidence) -> Extracted:
     if plan.hosts and (found := first_text(plan.hosts, scope, host_of)) is not None:
         host, taken["host"] = found[0][:MAX_NAME].rstrip(), found[1]
     is_unpacked = type(unpacked.whole) is not str and sender.definition.format in BINARY
-    return Extracted(_body(unpacked, message), is_unpacked, moment, severity, message, host, taken)
+    body = _body(unpacked.whole, unpacked.rest, message)
+    if evidence.around is not None:
+        body = _event_body(unpacked.whole, evidence.around.path, message)
+    return Extracted(body, is_unpacked, moment, severity, message, host, taken)
 
 
 def _message(plan: Plan, scope: LookupContext, taken: dict[str, str]) -> str | None:
@@ -129,8 +135,7 @@ def _severity(plan: Plan, scope: LookupContext, taken: dict[str, str]) -> Known 
     return None
 
 
-def _body(unpacked: Unpacked, message: str | None) -> dict[str, Value]:
-    whole: Any = unpacked.whole
+def _body(whole: Any, rest: str, message: str | None) -> dict[str, Value]:
     if type(whole) is dict:
         if message is None or isinstance(whole.get("message"), str):
             return whole
@@ -139,11 +144,27 @@ def _body(unpacked: Unpacked, message: str | None) -> dict[str, Value]:
         return whole if name in whole else {**whole, name: message}
     if type(whole) is list:
         body: dict[str, Value] = {"events": whole}
-        if unpacked.rest:
-            body["rest"] = unpacked.rest
+        if rest:
+            body["rest"] = rest
         if message is not None:
             body["message"] = message
         return body
     if message is None or message == whole:
         return {"message": whole}
     return {"text": whole, "message": message}
+
+
+def _event_body(whole: Any, path: tuple[str, ...], message: str | None) -> dict[str, Value]:
+    """
+    Return the body of one event.
+
+    @param path: where it is in the whole.
+    """
+    event: Any = whole
+    for step in path:
+        event = event.get(step) if type(event) is dict else element(event, step) if type(event) is list else None
+    if type(event) is list and not path:
+        event = first_element(event)
+    if type(event) is not dict and type(event) is not str:
+        event = encode_json(event).decode()
+    return _body(event, "", message)

@@ -32,7 +32,21 @@ from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
 from webhookrx.senders.otlp import OtlpError, read_logs
 from webhookrx.senders.split_definition import Split
 from webhookrx.senders.split_values import ValueSplitter
-from webhookrx.yield_point import yield_point
+from webhookrx.yield_point import count_up_to, yield_point
+
+FEW_EVENTS: Final = 200
+"""Events that are judged at once: each may take some ten microseconds."""
+
+#: What is between two events, at least.
+_SEPARATORS: Final = {
+    "value": (b",",),
+    "documents": (b"{", b"["),
+    "lines": (b"\n",),
+    "bulk": (b"\n",),
+    "frames": (b" ",),
+}
+
+_BEGINNINGS: Final = (b"[", b"{", b" ", b"\r", b"\n", b"\xef")
 
 _LINES: Final = 16 * 1024
 """Bytes that are cut into lines at once; each may be one."""
@@ -54,6 +68,15 @@ class Splitter:
 
     def __init__(self, splits: tuple[Split, ...]) -> None:
         self._ways = [_way(split) for split in splits]
+        self._unpacks = any(split.decode for split in splits)
+        self._reads_values = any(split.by == "value" for split in splits)
+        self._separators = tuple({byte for split in splits for byte in _SEPARATORS[split.by]})
+
+    def may_hold_many(self, body: bytes) -> bool:
+        """Tell whether a body may hold more than L{FEW_EVENTS}."""
+        if self._unpacks or (self._reads_values and not body.startswith(_BEGINNINGS)):  # it may be binary
+            return True
+        return count_up_to(FEW_EVENTS, body, *self._separators) >= FEW_EVENTS
 
     def split(self, body: bytes, media_type: str = "") -> Bundle | None:
         """

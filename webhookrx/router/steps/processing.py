@@ -69,12 +69,22 @@ class Processing:
 
     @ivar changes_fixed: a step may change what C{meta.connector} and C{meta.router} hold.
     @ivar keeps_body: no step changes C{log.body} but for Parse, which leaves all in it as it is.
+    @ivar classifies: a step finds the sender of a message.
     @ivar idle: there are no steps, so that L{run} need not be called.
     @ivar possible_events: all events that its steps may leave, in order, but for those of known senders.
     @raise webhookrx.router.steps.context.StepError: a step is wrong.
     """
 
-    __slots__ = ("_classifier", "_clock", "_steps", "changes_fixed", "idle", "keeps_body", "possible_events")
+    __slots__ = (
+        "_classifier",
+        "_clock",
+        "_steps",
+        "changes_fixed",
+        "classifies",
+        "idle",
+        "keeps_body",
+        "possible_events",
+    )
 
     def __init__(
         self,
@@ -101,6 +111,7 @@ class Processing:
         self._steps = tuple((step.name, step.matches, step.act, step.on_error) for step in steps)
         self._classifier = classifier
         self._clock = clock
+        self.classifies = preprocessing.classifies
         self.idle = not steps
         self.changes_fixed = any(changes_below(step, _FIXED) for step in preprocessing.steps)
         self.keeps_body = not any(changes_below(step, ("log.body",)) for step in preprocessing.steps)

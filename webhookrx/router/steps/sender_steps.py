@@ -14,7 +14,7 @@ from webhookrx.intake.json_body import json_or_missing
 from webhookrx.message.fields import set_field
 from webhookrx.router.steps.context import CLASSIFIED, UNKNOWN_SENDER, StepContext, StepEvent
 from webhookrx.senders.classifier import LOW, delivery_id
-from webhookrx.senders.evidence import Evidence
+from webhookrx.senders.evidence import Evidence, evidence_of_event
 from webhookrx.senders.extraction import extract
 
 BODY_BASE64: Final = "webhook.body_base64"
@@ -107,6 +107,10 @@ def _evidence(context: StepContext) -> Evidence:
 
 
 def _renewed(evidence: Evidence, content: Any) -> Evidence:
+    if evidence.around is not None:
+        raw = content.encode("utf-8", "replace") if isinstance(content, str) else _encode(content)
+        is_text = type(content) not in (dict, list)
+        return evidence_of_event(evidence.head, evidence.query, raw, is_text, evidence.around)
     if isinstance(content, str):
         if content is evidence.text:
             return evidence
