@@ -123,6 +123,7 @@ RULE_CODES: Final = (
     Code("bad-network", ERROR, "An item of `allow` is neither a network nor the name of a list of networks."),
     Code("bad-client", ERROR, "An item of `allow_clients` is neither a name of a client nor a fingerprint."),
     Code("bad-token-place", ERROR, "The value of `auth_token_in` is not a place where a token can be."),
+    Code("no-token-group", ERROR, "A path of the rule lacks the group in which tokens are to be."),
     Code(
         "bad-public-url",
         ERROR,
@@ -167,7 +168,6 @@ ROUTER_CODES: Final = (
     Code("token-file-unusable", ERROR, "A file of tokens can't be read by the service, or a line of it is wrong."),
     Code("token-file-open", WARNING, "Every user of the machine can read or write a file of tokens."),
     Code("token-in-the-open", ERROR, "Tokens, or secrets that requests show, would come over plain HTTP."),
-    Code("token-place", ERROR, "No path of the rule has the group in which tokens are to be."),
     Code("networks-unknown", ERROR, "The value of `allow` names a list of networks that the router does not have."),
 )
 """Of connector rules, as far as only a machine shows: its files, senders and ports. While there is an error of a file

@@ -52,7 +52,7 @@ _webhookrx_command() {
         "spool show") options="--help --json" ;;
         "spool replay") options="--help --json --all" ;;
         "spool drop") options="--help --json --all --waiting" ;;
-        "rules check") options="--help --json --files --strict --allow-slow-patterns --router --router-label --elsewhere" ;;
+        "rules check") options="--help --json --files --senders --strict --allow-slow-patterns --router --router-label --elsewhere" ;;
         "rules preview") options="--help --json --selector --rule --all" ;;
         "rules explain") options="--help --json --router --router-label --elsewhere" ;;
         "query check") options="--help --json" ;;

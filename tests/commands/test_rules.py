@@ -7,6 +7,7 @@ import os
 from functools import partial
 
 from tests.commands.running import CommandCase, Ran, run_command
+from tests.config.starting import write_text
 from tests.system.certificates import Authority, write
 from webhookrx.commands import rules_reading
 from webhookrx.config.machine import HostFacts
@@ -55,6 +56,15 @@ class RulesCase(CommandCase):
 
 
 LINUX = "connector_rules: [{name: lin, selector: os = linux, protocol: HTTP, port: 8181}]\n"
+
+
+DEMO = """\
+id: demo
+vendor: demo
+product: demo
+when: {headers: {x-demo-event: '*'}}
+verify: {at: 'header:x-demo-signature', key: base64}
+"""
 
 
 class CheckTests(RulesCase):
@@ -230,6 +240,26 @@ class CheckTests(RulesCase):
             for wanted in ("drop", "tag"):
                 _, out, _ = self.rules("check", f"{begin}{step}, on_error: {wanted}}}]}}}}]")
                 self.assertEqual("1 rule, 0 hosts: 0 errors, 0 warnings\n", out)
+
+    def test_guards(self) -> None:
+        """With files, secrets, tokens and senders are looked at as on a router, and no secret is shown."""
+        directory = os.path.abspath(self.mktemp())
+        secrets = write_text(directory, "secrets", "one = c4nary\n")
+        senders = os.path.dirname(write_text(f"{directory}/senders", "demo.yaml", DEMO))
+        rule = "connector_rules:\n- {name: a, protocol: HTTP, port: 8181, sender: demo, secrets_file: %s}\n"
+        status, out, _ = self.rules("check", rule % secrets)
+        self.assertEqual((0, 1), (status, out.count("[sender-not-built-in]")))
+        status, out, _ = self.rules("check", rule % secrets, "--files", "--senders", senders)
+        self.assertEqual((1, 1), (status, out.count("[secret-unusable]")))
+        self.assertNotIn("c4nary", out)
+        write_text(directory, "secrets", "one = c2VjcmV0\n")
+        ended = self.rules("check", rule % secrets, "--files", "--senders", senders)
+        self.assertEqual((0, "1 rule, 0 hosts: 0 errors, 0 warnings\n"), ended[:2])
+        status, out, _ = self.rules("check", rule % "/no/such", "--files", "--senders", senders)
+        self.assertEqual((1, 1), (status, out.count("[secrets-file-missing]")))
+        other = (rule % secrets).replace("demo", "dem")
+        self.assertIn("[sender-unknown]", self.rules("check", other, "--files", "--senders", senders).out)
+        self.assertIn("[sender-not-built-in]", self.rules("check", other, "--files").out)
 
     def test_files_not_named(self) -> None:
         """Files that are not named, or not by an absolute path, are one finding each and not two."""
@@ -521,6 +551,24 @@ class ExplainTests(RulesCase):
         self.assertIn("headers        in log.attributes, credentials masked\n", out)
         _, out, _ = self.rules("explain", RULES, *given)
         self.assertNotIn("headers", out)
+
+    def test_guard(self) -> None:
+        """What a rule says of its sender, and of who may send, is shown in its own words; no file is read."""
+        given = ("--router", "fra-2", "--router-label", "wec=enabled")
+        fields = (
+            "sender: github", "secrets_file: /no/such", "handshake: no", "quota: {messages: 1/s, per: address}",
+            "allow: [office, '::/0']", "sender_settings: {a: [b, c]}",
+        )  # fmt: skip
+        rules = RULES.replace("port: 8080", "port: 8080\n        " + "\n        ".join(fields))
+        status, out, _ = self.rules("explain", rules, *given)
+        self.assertEqual(0, status)
+        shown = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.startswith("  ")}
+        self.assertEqual((["github"], ["/no/such"]), (shown["sender"], shown["secrets_file"]))
+        self.assertEqual((["no"], ["a=b", "c"]), (shown["handshake"], shown["sender_settings"]))
+        self.assertEqual((["messages=1/s", "per=address"], ["office", "::/0"]), (shown["quota"], shown["allow"]))
+        (connector,) = json.loads(self.rules("explain", rules, *given, "--json")[1])["connectors"]
+        self.assertEqual(("github", False), (connector["sender"], connector["handshake"]))
+        self.assertEqual({"a": ["b", "c"]}, connector["sender_settings"])
 
     def test_json(self) -> None:
         """In JSON it is one object."""

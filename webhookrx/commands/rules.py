@@ -5,12 +5,14 @@ The subject C{rules}, with C{rules check}: what is wrong with a file of connecto
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from webhookrx.commands import rules_explain, rules_preview
 from webhookrx.commands.rules_reading import NamedRouter, add_router_arguments, named_router, read_rules_file
+from webhookrx.commands.sender_files import known_senders
 from webhookrx.commands.terminal import (
     DONE,
     FAILED,
@@ -24,12 +26,17 @@ from webhookrx.commands.terminal import (
     tally,
 )
 from webhookrx.config.files import Snapshot
+from webhookrx.config.guard_secrets import KnownKeys
+from webhookrx.config.guards import GuardContext
 from webhookrx.config.rule_files import check_rule_files, read_json_files
-from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, has_errors, in_order
+from webhookrx.config.rule_guards import read_connector_guard
+from webhookrx.diagnostics import ERROR, ROUTER_CODES, Diagnostic, diagnose, has_errors, in_order
 from webhookrx.errors import ConfigError
 from webhookrx.query import QueryError
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
+
+_ROUTER_CODES: Final = frozenset(code.word for code in ROUTER_CODES)
 
 UNREADABLE: Final = "file-unreadable"
 """The code for a file of which nothing can be read."""
@@ -48,7 +55,12 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "webhookrx rules check connector-rules.yaml --strict",
     )
     check.add_argument(
-        "--files", action="store_true", help="check key, certificate and JSON files too, as the user that runs this"
+        "--files",
+        action="store_true",
+        help="check files of keys, certificates, secrets and tokens, and JSON files too, as the user that runs this",
+    )
+    check.add_argument(
+        "--senders", metavar="DIR", help="with --files: a directory of sender definitions, as the routers have it"
     )
     check.add_argument("--strict", action="store_true", help="treat warnings as errors")
     check.add_argument(
@@ -91,6 +103,8 @@ def _add(verbs: Verbs, name: str, run: Run, text: str, example: str) -> argparse
 
 def check_rules(asked: argparse.Namespace, out: TextIO, _: TextIO) -> int:
     """Print what is wrong with a rules file, and how much: C{rules check}."""
+    if asked.senders is not None and not asked.files:
+        asked.parser.error("argument --senders: it needs --files")
     for option, given in (("--router-label", asked.router_label), ("--elsewhere", asked.elsewhere)):
         if given and asked.router is None:
             asked.parser.error(f"argument {option}: there is no --router that it is of")
@@ -114,9 +128,34 @@ def _diagnostics(reading: RulesReading, asked: argparse.Namespace) -> list[Diagn
         known = {(each.code, each.field) for each in diagnostics}
         diagnostics += [each for each in found if (each.code, each.field) not in known]
     if asked.files:
+        diagnostics = _with_guards(reading, connectors, diagnostics, asked)
         diagnostics += check_rule_files(reading, list(filter(_names_files, connectors)), datetime.now(UTC), Snapshot())
         diagnostics += read_json_files(reading, connectors)[1]
     return in_order(diagnostics)
+
+
+def _with_guards(
+    reading: RulesReading, connectors: Sequence[Connector], diagnostics: list[Diagnostic], asked: argparse.Namespace
+) -> list[Diagnostic]:
+    """Return what is wrong with senders, secrets and tokens, too, as far as this machine shows."""
+    senders = known_senders(asked.senders)
+    # Lists of networks and public keys are the router's, and so is what may come in the open.
+    context = GuardContext(senders.definitions, None, KnownKeys(are_fetched=True), plaintext=True)
+    absolute = (each for each in connectors if all(file.startswith("/") for file in _guard_files(each)))
+    # What the file shows by itself is known already.
+    found = [
+        reading.in_rule(connector.rule, each)
+        for connector in absolute
+        for each in read_connector_guard(connector, context).found
+        if each.code in _ROUTER_CODES
+    ]
+    if asked.senders is None:
+        return diagnostics + [each for each in found if each.code != "sender-unknown"]
+    return [each for each in diagnostics if each.code != "sender-not-built-in"] + senders.diagnostics + found
+
+
+def _guard_files(connector: Connector) -> tuple[str, ...]:
+    return (*connector.guard.secrets_file, *connector.guard.auth_token_file)
 
 
 def _may_match(reading: RulesReading, router: NamedRouter) -> list[Diagnostic]:

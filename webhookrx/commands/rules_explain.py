@@ -91,7 +91,12 @@ def _facts(
         "this_machine": router.is_here,
         "unknown": router.unknown,
         "connectors": [
-            {**msgspec.structs.asdict(each), "in_words": preprocessing_words(each.preprocessing)} for each in connectors
+            {
+                **{name: value for name, value in msgspec.structs.asdict(each).items() if name not in _OF_GUARDS},
+                **guard_facts(each),
+                "in_words": preprocessing_words(each.preprocessing),
+            }
+            for each in connectors
         ],
         "without_connector": [
             {
@@ -149,6 +154,8 @@ def _rows(connector: Connector) -> list[list[str]]:
     rows += _column("paths", connector.paths)
     rows += [[name, file] for name, file in (("key", connector.key_file), ("certificate", connector.cert_file)) if file]
     rows.append(["labels", _labels(connector.labels)])
+    for name, value in guard_facts(connector).items():
+        rows += _column(name, _texts(value))
     if connector.include_request_headers:
         rows.append(["headers", "in log.attributes, credentials masked"])
     return rows + _column("preprocessing", preprocessing_words(connector.preprocessing) or ["none"])
@@ -156,6 +163,25 @@ def _rows(connector: Connector) -> list[list[str]]:
 
 def _column(name: str, values: Sequence[str]) -> list[list[str]]:
     return [["" if index else name, value] for index, value in enumerate(values)]
+
+
+#: What a connector has for its guard, which is shown as a rule spells it.
+_OF_GUARDS: Final = ("guard", "ca_file")
+
+
+def guard_facts(connector: Connector) -> dict[str, Any]:
+    """Return who may send to a connector and what its sender asks for, as far as its rule says it, in its words."""
+    words = {**msgspec.structs.asdict(connector.guard), "ca_file": connector.ca_file}
+    return {name: value for name, value in words.items() if name != "has_tokens" and value not in ("", (), {}, None)}
+
+
+def _texts(value: Any) -> list[str]:
+    """Return the value of such a field, in one line or several."""
+    if isinstance(value, dict):
+        return [f"{name}={' '.join(texts)}" for name, texts in value.items()]
+    if isinstance(value, bool):
+        return ["yes" if value else "no"]
+    return [value if isinstance(value, str) else " ".join(value)]
 
 
 def _labels(labels: Mapping[str, str]) -> str:

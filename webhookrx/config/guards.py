@@ -30,16 +30,27 @@ class GuardContext:
     What the guards of all sources share.
 
     @param own: the sender definitions of the operator, which take the place of ours by id.
-    @ivar networks: the networks of each list, by its name.
+    @ivar networks: the networks of each list, by its name; None: which lists there are is not known.
     @ivar keys: public keys of senders.
+    @ivar plaintext: tokens may come over plain HTTP, because a proxy in front speaks TLS.
     """
 
     def __init__(
-        self, own: Iterable[SenderDefinition], networks: Mapping[str, tuple[str, ...]], keys: KnownKeys
+        self,
+        own: Iterable[SenderDefinition],
+        networks: Mapping[str, tuple[str, ...]] | None,
+        keys: KnownKeys,
+        *,
+        plaintext: bool = False,
     ) -> None:
         self._own = {definition.id: definition for definition in own}
         self.networks = networks
         self.keys = keys
+        self.plaintext = plaintext
+
+    def with_own(self, own: Iterable[SenderDefinition]) -> GuardContext:
+        """Return the same with other sender definitions of the operator."""
+        return GuardContext(own, self.networks, self.keys, plaintext=self.plaintext)
 
     def sender(self, name: str) -> SenderDefinition:
         """
@@ -134,6 +145,8 @@ class _GuardResolver:
                     allowed[item] = (str(parse_network(item)),)
                 except ValueError:
                     continue  # that is found already
+            elif self._context.networks is None:
+                allowed[item] = ()
             elif item not in self._context.networks:
                 near = nearest(item, self._context.networks)
                 self._blame(

@@ -89,14 +89,13 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     lists = read_network_lists(service)
     own_senders = read_own_senders(service)
     keys = read_keys(service)
-    context = GuardContext(own_senders.definitions, lists.networks, keys)
+    context = GuardContext(own_senders.definitions, lists.networks, keys, plaintext=allowed)
     if not is_router or _has_sources(command_line, file):
         sources, effective = resolve_sources(
             command_line,
             file,
             problems,
             now=environment.now,
-            plaintext_token=allowed,
             tls_files=tls_files,
             context=context,
         )
@@ -119,6 +118,7 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
             running,
             tls_files,
             own_senders,
+            context,
             state_dir=state_dir,
             checks_only=environment.checks_only,
         )

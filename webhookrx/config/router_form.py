@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.endpoints import parse_endpoint
 from webhookrx.config.files import Snapshot, absolute, read_file, signature_of
+from webhookrx.config.guard_report import guard_rows
+from webhookrx.config.guards import GuardContext
 from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader, Origin, Problems
 from webhookrx.config.own_senders import OwnSenders
@@ -25,11 +27,12 @@ from webhookrx.config.rule_files import (
     read_last_set,
     tls_of,
 )
+from webhookrx.config.rule_guards import read_connector_guard
 from webhookrx.diagnostics import ERROR, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router
 from webhookrx.router.rules.rule import check_label, check_name
-from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
+from webhookrx.settings import TLS, ConnectorSettings, GuardSettings, Listener, RouterSettings, Settings, Source
 
 if TYPE_CHECKING:
     from webhookrx.router.rules.rules_file import RulesReading
@@ -60,6 +63,7 @@ def resolve_router(
     running: Settings | None,
     tls_files: Snapshot,
     own_senders: OwnSenders,
+    context: GuardContext,
     *,
     state_dir: str | None = None,
     checks_only: bool = False,
@@ -76,6 +80,7 @@ def resolve_router(
     @param running: the settings in use; None at a start.
     @param tls_files: reads keys and certificates.
     @param own_senders: the sender definitions of the operator.
+    @param context: what guards share.
     @param state_dir: the directory of the last good set; None without one.
     @param host: see L{webhookrx.config.resolve.Environment}.
     @param checks_only: the same.
@@ -98,7 +103,7 @@ def resolve_router(
         connectors, clashes = router.connectors_of(router.Router(name=name, labels=labels, **facts._asdict()), reading)
         problems.add(*clashes)
     errors = problems.errors[known_errors:]
-    resolver = _RouterResolver(options, now, running, tls_files, state_dir)
+    resolver = _RouterResolver(options, now, running, tls_files, state_dir, context)
     if errors and not checks_only:
         last = resolver.last_set()
         if last is not None:
@@ -132,6 +137,7 @@ class _RouterResolver:
     running: Settings | None
     tls_files: Snapshot
     state_dir: str | None
+    context: GuardContext
 
     def of_rules(
         self, reading: RulesReading, connectors: Sequence[router.Connector], state: RouterSettings
@@ -139,15 +145,19 @@ class _RouterResolver:
         """Return the connectors of the rules, or those in use or of the last good set while a file can't be used."""
         problems = self.options.problems
         # Before they are read: a change while they are read is seen, too.
-        named = {file: signature_of(file) for each in connectors for file in (each.key_file, each.cert_file) if file}
+        named = {file: signature_of(file) for each in connectors for file in _tls_files_of(each)}
         json_files = {file: signature_of(file) for each in connectors for file in json_files_of(each)}
         contents, unusable = read_json_files(reading, connectors)
+        guards = [read_connector_guard(each, self.context) for each in connectors]
+        of_guards = {file: signature for guard in guards for file, signature in guard.watched.items()}
         found = check_rule_files(reading, connectors, self.now, self.tls_files) + unusable
+        for connector, guard in zip(connectors, guards, strict=True):
+            found += (reading.in_rule(connector.rule, each) for each in guard.found)
         problems.add(*(each for each in found if each.severity != ERROR))
         blocked = tuple(each.text for each in found if each.severity == ERROR)
-        state = replace(state, watched={**state.watched, **json_files})
+        state = replace(state, watched={**state.watched, **json_files, **of_guards})
         if not blocked:
-            sources = tuple(map(_source, connectors))
+            sources = tuple(_source(each, guard.guard) for each, guard in zip(connectors, guards, strict=True))
             files = contents_of(sources, self.tls_files)
             return _form(replace(state, tls_files=files, json_files=contents), sources, reading)
         for reason in blocked:
@@ -178,25 +188,28 @@ class _RouterResolver:
         """
         watched = dict(state.watched)
         wrong: dict[TLS, str] = {}
-        connectors, closed = [], []
+        sources: list[Source] = []
+        closed: list[str] = []
+        context = self.context.with_own(wanted.senders)
         named = {file for connector in wanted.connectors for file in json_files_of(connector)}
         watched |= {file: watched.get(file) or signature_of(file) for file in named}
         contents, unusable = json_contents(wanted.connectors)
         for connector in wanted.connectors:
             tls = tls_of(connector)
             if tls is not None and tls not in wrong:
-                watched |= {file: watched.get(file) or signature_of(file) for file in (tls.key_file, tls.cert_file)}
+                watched |= {file: watched.get(file) or signature_of(file) for file in _tls_files_of(connector)}
                 found = check_tls_files(tls, self.now, self.tls_files)
                 wrong[tls] = next((each.sentence for each in found if each.severity == ERROR), "")
             missing = (unusable[file].sentence for file in json_files_of(connector) if file in unusable)
+            guard = read_connector_guard(connector, context)
+            watched |= {file: watched.get(file) or signature for file, signature in guard.watched.items()}
             problem = "" if tls is None else wrong[tls]
-            problem = problem or next(missing, "")
+            problem = problem or next(missing, "") or guard.problem
             if problem:
                 closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
                 self.options.problems.warn(closed[-1], NOWHERE)
             else:
-                connectors.append(connector)
-        sources = tuple(map(_source, connectors))
+                sources.append(_source(connector, guard.guard))
         state = replace(
             state,
             name=wanted.router,
@@ -207,7 +220,7 @@ class _RouterResolver:
             tls_files=contents_of(sources, self.tls_files),
             json_files=contents,
         )
-        return _form(state, sources, origin)
+        return _form(state, tuple(sources), origin)
 
 
 def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
@@ -288,7 +301,11 @@ def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettin
     return state, tuple(source for source in running.sources if source.connector)
 
 
-def _source(connector: router.Connector) -> Source:
+def _tls_files_of(connector: router.Connector) -> list[str]:
+    return [file for file in (connector.key_file, connector.cert_file, connector.ca_file) if file]
+
+
+def _source(connector: router.Connector, guard: GuardSettings | None) -> Source:
     port = str(connector.port)
     listener = Listener(port, parse_endpoint(port).socket, tls=tls_of(connector))
     details = ConnectorSettings(connector.rule, connector.port, connector.labels, connector.preprocessing)
@@ -300,7 +317,23 @@ def _source(connector: router.Connector) -> Source:
         health=connector.health,
         listeners=(listener,),
         connector=details,
+        guard=guard,
     )
+
+
+#: The names of options of guards as rules have them, where they differ in more than their dashes.
+_IN_RULES: Final = {"allow-client": "allow_clients", "sender-setting": "sender_settings"}
+
+
+def _guard_rows(guard: GuardSettings | None) -> list[tuple[str, str, str]]:
+    """Return name, value and rule field of each option of a guard that is not the default."""
+    defaults = guard_rows(GuardSettings())
+    rows = {} if guard is None else guard_rows(guard)
+    return [
+        (name, value, _IN_RULES.get(name, name.replace("-", "_")))
+        for name, value in rows.items()
+        if value != defaults[name]
+    ]
 
 
 def _effective(source: Source, origin: RulesReading | str) -> list[Effective]:
@@ -317,6 +350,7 @@ def _effective(source: Source, origin: RulesReading | str) -> list[Effective]:
         ("port", source.listeners[0].text, "port"),
         ("paths", " ".join(source.paths), "paths"),
         ("labels", labels, "labels"),
+        *_guard_rows(source.guard),
     )
     return [
         Effective(

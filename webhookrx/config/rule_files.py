@@ -107,7 +107,10 @@ def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
 
 def tls_of(connector: Connector) -> TLS | None:
     """Return the key and certificate of a connector; None for plain HTTP."""
-    return TLS(connector.key_file, connector.cert_file) if connector.protocol == "HTTPS" else None
+    if connector.protocol != "HTTPS":
+        return None
+    ca_file = connector.ca_file or None
+    return TLS(connector.key_file, connector.cert_file, peer_verify=ca_file is not None, ca_file=ca_file)
 
 
 class SavedSet(msgspec.Struct, frozen=True):

@@ -6,25 +6,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhookrx.config.guard_secrets import KnownKeys, shows_secrets
+from webhookrx.config.guard_secrets import shows_secrets
+from webhookrx.config.guards import GuardContext
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.source_endpoints import SourceListener
 from webhookrx.diagnostics import quoted
-from webhookrx.intake.path_patterns import compile_pattern
+from webhookrx.intake.path_patterns import has_group
 from webhookrx.settings import Source
 
 
 def check_open(
-    options: OptionReader, source: Source, listeners: Sequence[SourceListener], keys: KnownKeys, *, allowed: bool
+    options: OptionReader, source: Source, listeners: Sequence[SourceListener], context: GuardContext
 ) -> None:
     """
     Note every plain-HTTP endpoint that would get tokens or secrets in plain text (specification §5.1).
 
-    @param keys: public keys of senders.
-    @param allowed: the operator says that a proxy in front speaks TLS.
+    @param context: what guards share.
     """
     has_tokens = bool(source.auth_tokens or (source.guard and source.guard.tokens))
-    if allowed or not (has_tokens or (source.guard is not None and shows_secrets(source.guard, keys))):
+    if context.plaintext or not (
+        has_tokens or (source.guard is not None and shows_secrets(source.guard, context.keys))
+    ):
         return
     what = "Tokens" if has_tokens else "Secrets of the sender"
     names = ("auth-token", "auth-token-file") if has_tokens else ("secrets-file",)
@@ -67,15 +69,3 @@ def check_token_group(options: OptionReader, source: Source) -> None:
         if not has_group(pattern, place.name):
             sentence = f"The path {quoted(pattern)} has no group {quoted(place.name)}, such as (?P<{place.name}>[^/]+)."
             options.error("auth-token-in", sentence)
-
-
-def has_group(pattern: str, name: str) -> bool:
-    """
-    Tell whether a path pattern captures a value.
-
-    @param name: that of the macro which the group sets.
-    """
-    try:
-        return any(group == name for group, _ in compile_pattern(pattern).groups)
-    except ValueError:
-        return True  # the pattern has a mistake of its own

@@ -10,16 +10,15 @@ from typing import NamedTuple
 from webhookrx.config.files import absolute, read_file, signature_of
 from webhookrx.config.guard_files import NetworkList, read_network_list
 from webhookrx.config.guard_options import GUARD_OPTIONS
+from webhookrx.config.guard_report import guard_rows
 from webhookrx.config.guard_secrets import KnownKeys
-from webhookrx.config.guards import GuardContext, SettingValue, resolve_guard
-from webhookrx.config.option_reader import OptionReader, yes_or_no
+from webhookrx.config.guards import GuardContext, resolve_guard
+from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
 from webhookrx.diagnostics import ERROR, Diagnostic, quoted
-from webhookrx.guard.quota_text import show_quota
 from webhookrx.guard.words import NEED_SENDER, GuardWords
 from webhookrx.intake.networks import LIST_NAME
 from webhookrx.intake.tokens import NamedToken
-from webhookrx.quantities import format_duration
 from webhookrx.settings import GuardSettings, Signature
 
 _OPTIONS = {option.yaml_keys[0]: option.name for option in GUARD_OPTIONS}
@@ -105,30 +104,10 @@ def _note(options: OptionReader, found: Diagnostic) -> None:
 
 def _show(options: OptionReader, guard: GuardSettings | None) -> None:
     """Add the options to the effective settings; secrets and tokens are not among them."""
-    shown = GuardSettings() if guard is None else guard
-    settings = " ".join(f"{name}={_joined(value)}" for name, value in shown.sender_settings.items())
     files = " ".join(absolute(value.text) for value in options.raw("secrets-file"))
-    for name, value in (
-        ("sender", shown.sender.id if shown.sender else ""),
-        ("secrets-file", files),
-        ("verify", shown.verify),
-        ("handshake", yes_or_no(shown.handshake)),
-        ("split", shown.split),
-        ("idempotency", "off" if shown.idempotency is None else format_duration(shown.idempotency)),
-        ("quota", "" if shown.quota is None else show_quota(shown.quota)),
-        ("allow", " ".join(shown.allow) or "all"),
-        ("allow-client", " ".join(shown.allow_clients) or "all"),
-        ("auth-token-in", str(shown.token_place)),
-        ("public-url", shown.public_url),
-        ("sender-setting", settings),
-    ):
-        options.show(name, value or "none")
-
-
-def _joined(value: SettingValue) -> str:
-    if isinstance(value, bool):
-        return yes_or_no(value)
-    return value if isinstance(value, str) else ",".join(value)
+    options.show("secrets-file", files or "none")
+    for name, value in guard_rows(GuardSettings() if guard is None else guard).items():
+        options.show(name, value)
 
 
 class NetworkLists(NamedTuple):

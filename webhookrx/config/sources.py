@@ -77,14 +77,12 @@ def resolve_sources(
     problems: Problems,
     *,
     now: datetime,
-    plaintext_token: bool,
     tls_files: Snapshot,
     context: GuardContext,
 ) -> tuple[tuple[Source, ...], list[Effective]]:
     """
     Return the sources in the order of the file, and each option of each with its origin. Mistakes are noted.
 
-    @param plaintext_token: tokens may come over plain HTTP from other machines.
     @param tls_files: reads keys and certificates.
     @param context: what guards share.
     """
@@ -92,7 +90,7 @@ def resolve_sources(
     _check_parsing_options(drafts, problems)
     check_misplaced([(draft.options, draft.guard) for draft in drafts])
     for draft in drafts:
-        check_open(draft.options, draft.source, draft.listeners, context.keys, allowed=plaintext_token)
+        check_open(draft.options, draft.source, draft.listeners, context)
         check_clients(draft.options, draft.source, draft.listeners)
         check_token_group(draft.options, draft.source)
     listeners = share_endpoints([each for draft in drafts for each in draft.listeners], problems)

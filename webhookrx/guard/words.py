@@ -36,7 +36,7 @@ class GuardWords(msgspec.Struct, frozen=True):
     """
     The options of one source or rule; what is empty or None was not written.
 
-    @ivar has_tokens: whether the source has tokens.
+    @ivar has_tokens: whether the source is to have tokens, from files or otherwise.
     """
 
     sender: str = ""
@@ -48,6 +48,7 @@ class GuardWords(msgspec.Struct, frozen=True):
     quota: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     allow_clients: tuple[str, ...] = ()
+    auth_token_file: tuple[str, ...] = ()
     has_tokens: bool = False
     auth_token_in: str = ""
     public_url: str = ""

@@ -57,6 +57,18 @@ def compile_pattern(pattern: str) -> PathPattern:
     return PathPattern(None, backtracking, _in_order(backtracking.groupindex))
 
 
+def has_group(pattern: str, name: str) -> bool:
+    """
+    Tell whether a pattern captures a value; also of one that can't be compiled, which is a mistake of its own.
+
+    @param name: that of the macro which the group sets.
+    """
+    try:
+        return any(group == name for group, _ in compile_pattern(pattern).groups)
+    except ValueError:
+        return True
+
+
 def decode_groups(groups: Mapping[str, bytes]) -> dict[str, str]:
     """
     Percent-decode captured text as UTF-8. A plus sign and a percent sign without two hexadecimal digits stay.

@@ -15,7 +15,7 @@ from tests.documents import read, with_table
 from tests.router.bad_rules import BAD
 from tests.router.rules.test_rules_file import GOOD
 from webhookrx.diagnostics import FILE_CODES, ROUTER_CODES, RULE_CODES
-from webhookrx.router.rules.rule import Host, Rule, RulesFile
+from webhookrx.router.rules.rule import Host, Rule, RulesFile, SpecifiedRule
 from webhookrx.router.rules.schema import code_table, host_table, rule_table, rules_schema, schema_text, step_table
 from webhookrx.router.steps.step import KINDS, Preprocessing, Probe, Regex, SetField, Step
 
@@ -67,6 +67,16 @@ class SchemaTests(SynchronousTestCase):
         self.assertEqual(["HTTPS", "HTTP"], rule["properties"]["protocol"]["enum"])
         self.assertEqual((1, 65535), (rule["properties"]["port"]["minimum"], rule["properties"]["port"]["maximum"]))
         self.assertEqual({"required": ["key_file", "cert_file"]}, rule["then"])
+
+    def test_extensions(self) -> None:
+        """What the specification has is not marked; what it has not says that it is an extension."""
+        specified, ours = SpecifiedRule.__struct_fields__, Rule.__struct_fields__
+        self.assertEqual(13, len(specified))
+        members = rules_schema()["$defs"]["Rule"]["properties"]
+        for name in ours:
+            is_ours = name not in specified
+            self.assertEqual(is_ours, members[name].get("x-extension", False), name)
+            self.assertEqual(is_ours, members[name]["description"].startswith("Extension. "), name)
 
     def test_step(self) -> None:
         """A step has exactly one kind."""

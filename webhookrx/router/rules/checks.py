@@ -12,6 +12,7 @@ from msgspec import structs
 from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.intake.pattern_checks import check_patterns, health_path_problem
+from webhookrx.router.rules.guard_checks import check_guard
 from webhookrx.router.rules.router import name_clash, port_clash, too_long
 from webhookrx.router.rules.rule import (
     LONGEST_NAME,
@@ -76,6 +77,7 @@ def check_rule(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Diagn
         yield diagnose("bad-protocol", (*path, "protocol"), sentence)
     yield from _check_port(rule.port, (*path, "port"))
     yield from _check_tls(rule, path)
+    yield from check_guard(rule, path)
     paths = (*path, "paths")
     if not rule.paths:
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."

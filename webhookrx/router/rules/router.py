@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
+from webhookrx.guard.words import GuardWords
 from webhookrx.query import QueryError, QueryTooCostly, parse
 from webhookrx.regex import RegexTooCostly
 from webhookrx.router.rules.rule import LONGEST_NAME, Host, Rule, connector_name
@@ -73,6 +74,7 @@ class Connector(msgspec.Struct, frozen=True):
     @ivar name: unique on its router.
     @ivar rule: the name of the rule.
     @ivar labels: those of the rule, besides L{DEFAULT_LABELS}.
+    @ivar guard: who may send to it, and what its sender asks for.
     """
 
     name: str
@@ -86,6 +88,8 @@ class Connector(msgspec.Struct, frozen=True):
     preprocessing: Preprocessing
     health: str
     include_request_headers: bool = False
+    ca_file: str = ""
+    guard: GuardWords = GuardWords()
 
 
 def router_of(host: Host) -> Router:
@@ -118,6 +122,8 @@ def connector_of(router_name: str, rule: Rule) -> Connector:
         preprocessing=rule.preprocessing,
         include_request_headers=rule.include_request_headers,
         health=rule.health,
+        ca_file=rule.ca_file,
+        guard=rule.guard_words,
     )
 
 

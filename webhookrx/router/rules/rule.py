@@ -13,6 +13,7 @@ from msgspec import Meta
 
 from webhookrx.diagnostics import quoted_short
 from webhookrx.errors import ConfigError
+from webhookrx.guard.words import GuardWords
 from webhookrx.message.escapes import TEXT_ESCAPES
 from webhookrx.router.steps.step import Preprocessing, StrictStruct
 
@@ -50,8 +51,8 @@ _HOST_NAME_SCHEMA: Final = {"pattern": NAME_PATTERN, "maxLength": LONGEST_NAME}
 _PORT_SCHEMA: Final = {"minimum": 1, "maximum": 65535}
 
 
-class Rule(StrictStruct, frozen=True):
-    """A connector rule: on which routers there is a connector, and what it does."""
+class SpecifiedRule(StrictStruct, frozen=True):
+    """The fields of a connector rule that the specification has."""
 
     name: Annotated[str, Meta(description="Its name, unique in the file.", extra_json_schema=_RULE_NAME_SCHEMA)]
     protocol: Annotated[str, Meta(description="`HTTPS` or `HTTP`.", extra_json_schema={"enum": list(PROTOCOLS)})]
@@ -88,6 +89,108 @@ class Rule(StrictStruct, frozen=True):
     cert_file: Annotated[
         str, Meta(description="HTTPS only: absolute path of the certificate or the whole chain, in PEM.")
     ] = ""
+
+
+def _extension(description: str) -> Meta:
+    """Describe a field that the specification does not have."""
+    return Meta(description=f"Extension. {description}", extra_json_schema={"x-extension": True})
+
+
+class Rule(SpecifiedRule, frozen=True):
+    """A connector rule: on which routers there is a connector, and what it does."""
+
+    sender: Annotated[
+        str, _extension("The one kind of sender that the connector hears, by the id of its definition.")
+    ] = ""
+    secrets_file: Annotated[
+        str | tuple[str, ...],
+        _extension(
+            "Absolute path of a file with secrets of the sender, one `NAME = VALUE` a line; or a list of paths."
+        ),
+    ] = ()
+    verify: Annotated[
+        str, _extension("`required`, `note` or `off`: whether requests must be signed by the sender.")
+    ] = ""
+    handshake: Annotated[bool | None, _extension("Whether to answer the questions of the sender; by default yes.")] = (
+        None
+    )
+    split: Annotated[
+        str,
+        _extension(
+            "Make each event of a body one message: `yes` (as the sender does it), `lines`, `documents`, or a "
+            "JSON pointer."
+        ),
+    ] = ""
+    idempotency: Annotated[
+        str, _extension("How long to remember the ids of deliveries, such as `24h`, and store none of them twice.")
+    ] = ""
+    quota: Annotated[
+        dict[str, str],
+        _extension(
+            "How much may come: `messages`, such as `100/s`, `bytes`, such as `10MiB/s`, `burst`, such as `10s`, and "
+            "`per`: `source`, `token` or `address`."
+        ),
+    ] = {}
+    allow: Annotated[
+        tuple[str, ...],
+        _extension("Networks that requests may come from, and names of lists in the `networks` of the routers."),
+    ] = ()
+    allow_clients: Annotated[
+        tuple[str, ...],
+        _extension(
+            "Names of client certificates that may send, such as `*.example.net`, or fingerprints `sha256:HEX`; "
+            "needs `ca_file`."
+        ),
+    ] = ()
+    ca_file: Annotated[
+        str,
+        _extension("HTTPS only: absolute path of CA certificates in PEM; clients must show a certificate of theirs."),
+    ] = ""
+    auth_token_file: Annotated[
+        str | tuple[str, ...],
+        _extension("Absolute path of a file with one accepted token a line, or a list of paths."),
+    ] = ()
+    auth_token_in: Annotated[
+        str,
+        _extension(
+            "Where requests show their token: `header:NAME`, `query:NAME`, `path:GROUP` or `basic`; by default "
+            "`header:authorization`."
+        ),
+    ] = ""
+    public_url: Annotated[
+        str,
+        _extension("Scheme, host and port of the connector as its sender knows them, for senders that sign the URL."),
+    ] = ""
+    sender_settings: Annotated[
+        dict[str, str | tuple[str, ...]], _extension("What the definition of the sender leaves to you, by name.")
+    ] = {}
+
+    @property
+    def guard_words(self) -> GuardWords:
+        """The options of the guard of its connectors."""
+        token_files = _listed(self.auth_token_file)
+        return GuardWords(
+            sender=self.sender,
+            secrets_file=_listed(self.secrets_file),
+            verify=self.verify,
+            handshake=self.handshake,
+            split=self.split,
+            idempotency=self.idempotency,
+            quota=tuple(f"{name}={value}" for name, value in self.quota.items()),
+            allow=self.allow,
+            allow_clients=self.allow_clients,
+            auth_token_file=token_files,
+            has_tokens=bool(token_files),
+            auth_token_in=self.auth_token_in,
+            public_url=self.public_url,
+            sender_settings={name: _listed(value) for name, value in self.sender_settings.items()},
+        )
+
+
+def _listed(value: str | tuple[str, ...]) -> tuple[str, ...]:
+    if isinstance(value, str):
+        return (value,) if value else ()
+    return value
 
 
 class Host(StrictStruct, frozen=True):

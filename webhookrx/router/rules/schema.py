@@ -23,7 +23,7 @@ _NO: Final = [False, "no", "off"]
 """What YAML 1.2 has as texts, and the reader takes for yes and no."""
 
 _PLAIN: Final = ["string", "number", "boolean"]
-"""What YAML makes of a label's value without quotes; the reader takes what is written."""
+"""What YAML makes of a text without quotes; the reader takes what is written."""
 
 _TLS_FILES: Final = ["key_file", "cert_file"]
 
@@ -48,6 +48,9 @@ def rules_schema() -> dict[str, Any]:
     }
     for labelled in (rule, host):
         labelled["properties"]["labels"]["additionalProperties"] = {"type": _PLAIN}
+    rule["properties"]["sender_settings"]["additionalProperties"] = {"type": [*_PLAIN, "array"]}
+    for word in ("verify", "split", "idempotency"):
+        rule["properties"][word]["type"] = _PLAIN
     rule["if"] = {"properties": {"protocol": {"const": "HTTPS"}}}
     rule["then"] = {"required": _TLS_FILES}
     rule["else"] = {"not": {"anyOf": [{"required": [name]} for name in _TLS_FILES]}}

@@ -1,0 +1,93 @@
+"""
+The guards of connectors, made of the fields of their rules and of the files that these name.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from webhookrx.config.files import signature_of
+from webhookrx.config.guard_files import read_token_file
+from webhookrx.config.guard_secrets import shows_secrets
+from webhookrx.config.guards import GuardContext, resolve_guard
+from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
+from webhookrx.errors import ConfigError
+from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
+from webhookrx.intake.tokens import NamedToken
+from webhookrx.router.rules.router import Connector
+from webhookrx.settings import GuardSettings, Signature
+
+
+class ConnectorGuard(NamedTuple):
+    """
+    The guard of a connector, and what is wrong with it on this machine.
+
+    @ivar guard: None for a plain connector, and where something is wrong.
+    @ivar found: what is wrong; the path of each begins at the rule.
+    @ivar watched: the state of each file that it names from just before it was read, by path.
+    """
+
+    guard: GuardSettings | None
+    found: tuple[Diagnostic, ...]
+    watched: dict[str, Signature]
+
+    @property
+    def problem(self) -> str:
+        """The first error; empty if there is none."""
+        return next((each.sentence for each in self.found if each.severity == ERROR), "")
+
+
+def read_connector_guard(connector: Connector, context: GuardContext) -> ConnectorGuard:
+    """Return the guard of a connector."""
+    words = connector.guard
+    watched = {path: signature_of(path) for path in (*words.secrets_file, *words.auth_token_file)}
+    tokens, has_names, found = _tokens(words.auth_token_file, words.auth_token_in)
+    read = resolve_guard(words, tokens, has_names or bool(tokens), context)
+    watched |= {path: signature_of(path) for path in read.files if path not in watched}
+    # A field that is no list in the rules file has no index.
+    found += [_of_field(each) for each in read.found]
+    guard = read.guard
+    if (
+        guard is not None
+        and connector.protocol == "HTTP"
+        and not context.plaintext
+        and shows_secrets(guard, context.keys)
+    ):
+        what, field = ("Tokens", "auth_token_file") if guard.tokens else ("Secrets of the sender", "secrets_file")
+        sentence = f"{what} would travel over plain HTTP: write HTTPS, or set --allow-plaintext-token on the router."
+        found.append(diagnose("token-in-the-open", (field,), sentence))
+    usable = guard if all(each.severity != ERROR for each in found) else None
+    return ConnectorGuard(usable, tuple(found), watched)
+
+
+def _of_field(found: Diagnostic) -> Diagnostic:
+    more = found.path[1:] if found.path[0] in ("allow", "allow_clients", "sender_settings") else ()
+    return diagnose(found.code, (found.path[0], *more), found.sentence)
+
+
+def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], bool, list[Diagnostic]]:
+    """Return the tokens of files, whether one of them has a name, and what is wrong with the files."""
+    tokens: list[NamedToken] = []
+    has_names = False
+    found: list[Diagnostic] = []
+    for path in paths:
+        try:
+            read = read_token_file(path, _place(place))
+        except ConfigError as error:
+            code = "token-file-unusable" if os.path.lexists(path) else "token-file-missing"
+            found.append(diagnose(code, ("auth_token_file",), error.problem))
+            continue
+        tokens += read.tokens
+        has_names = has_names or read.has_names
+        if read.warning:
+            found.append(diagnose("token-file-open", ("auth_token_file",), read.warning))
+    return tokens, has_names, found
+
+
+def _place(text: str) -> TokenPlace:
+    try:
+        return token_place(text) if text else AUTHORIZATION
+    except ValueError:
+        return AUTHORIZATION  # the rules file has the mistake

@@ -1,0 +1,67 @@
+"""
+Checks of the fields of a rule that say who may send to its connectors, and what their sender asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from msgspec import structs
+
+from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted, quoted_short
+from webhookrx.guard.words import read_words
+from webhookrx.intake.path_patterns import has_group
+from webhookrx.router.rules.rule import Rule
+
+
+def check_guard(rule: Rule, path: Path) -> Iterator[Diagnostic]:
+    """Yield what is wrong with these fields of the rule at a path, as far as the rules file shows."""
+    words = rule.guard_words
+    values, found = read_words(words)
+    for each in found:
+        # A field that is no list in the file has no index.
+        more = each.path[1:] if each.path[0] in ("allow", "allow_clients") else ()
+        yield structs.replace(each, path=(*path, each.path[0], *more))
+    for name in words.without_sender:
+        yield diagnose("needs-sender", (*path, name), "It is about a sender, and there is none: give sender, too.")
+    if rule.sender:
+        yield from _check_sender(rule.sender, (*path, "sender"))
+    for name, files in (
+        ("secrets_file", words.secrets_file),
+        ("auth_token_file", words.auth_token_file),
+        ("ca_file", (rule.ca_file,) if rule.ca_file else ()),
+    ):
+        if any(not file.startswith("/") for file in files):
+            # It is not quoted: it may be what belongs into the file.
+            sentence = "It is not an absolute path of a file; it begins with a slash, such as /etc/webhookrx/secrets."
+            yield diagnose("relative-path", (*path, name), sentence)
+    yield from _check_clients(rule, path)
+    if values.token_place.kind == "path":
+        yield from _check_token_group(rule, values.token_place.name, path)
+
+
+def _check_sender(sender: str, path: Path) -> Iterator[Diagnostic]:
+    # Its reader takes a megabyte of memory, which a receiver without senders does not need.
+    from webhookrx.senders.definitions import builtin_names
+
+    names = builtin_names()
+    if sender not in names:
+        near = nearest(sender, names)
+        sentence = f"{quoted_short(sender)} is not built in, so each router needs it in --senders. {near}".rstrip()
+        yield diagnose("sender-not-built-in", path, sentence)
+
+
+def _check_clients(rule: Rule, path: Path) -> Iterator[Diagnostic]:
+    if rule.ca_file and rule.protocol == "HTTP":
+        sentence = "HTTP has no client certificates; leave ca_file out, or write HTTPS."
+        yield diagnose("http-with-ca-file", (*path, "ca_file"), sentence)
+    elif rule.allow_clients and not (rule.ca_file and rule.protocol == "HTTPS"):
+        sentence = "No client shows a certificate, so that all would be refused: it needs HTTPS and ca_file."
+        yield diagnose("needs-ca-file", (*path, "allow_clients"), sentence)
+
+
+def _check_token_group(rule: Rule, name: str, path: Path) -> Iterator[Diagnostic]:
+    for pattern in rule.paths:
+        if not has_group(pattern, name):
+            sentence = f"The path {quoted_short(pattern)} has no group {quoted(name)}, such as (?P<{name}>[^/]+)."
+            yield diagnose("no-token-group", (*path, "auth_token_in"), sentence)
