@@ -5,12 +5,21 @@ Tests for L{webhookrx.http.answers}.
 from __future__ import annotations
 
 import json
+import re
 
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import NOON
-from webhookrx.errors import BAD_REQUEST, INTERNAL_ERROR, METHOD_NOT_ALLOWED, NO_ROOM, NOT_STORED
+from webhookrx.errors import (
+    BAD_REQUEST,
+    BAD_SIGNATURE,
+    INTERNAL_ERROR,
+    METHOD_NOT_ALLOWED,
+    NO_ROOM,
+    NOT_STORED,
+    OVER_QUOTA,
+)
 from webhookrx.http.answers import (
     CLOSE,
     KEEP,
@@ -19,9 +28,13 @@ from webhookrx.http.answers import (
     RECEIVED,
     RETRY_AFTER,
     AnswerWriter,
+    answer_of,
     refusal,
     refusal_now,
+    refusal_to,
 )
+from webhookrx.intake.judge import Refused
+from webhookrx.intake.reply import TEXT, Reply
 from webhookrx.testing import RecordingConsumer
 
 
@@ -115,3 +128,81 @@ class AnswerWriterTests(SynchronousTestCase):
             writer = AnswerWriter()
             writer.at(seconds)
             self.assertEqual(b"Thu, 01 Jan 1970 %b GMT" % date, writer.date)
+
+
+class RefusalToTests(SynchronousTestCase):
+    """What is said to a sender of which more is known than the reason."""
+
+    def test_ordinary(self) -> None:
+        """Without anything else, a refusal says what it always says."""
+        self.assertIs(refusal_to(Refused(BAD_REQUEST, BAD_REQUEST.detail)), refusal(BAD_REQUEST, BAD_REQUEST.detail))
+        consumer = RecordingConsumer(Clock())
+        self.assertEqual(
+            refusal_to(Refused(NO_ROOM, NO_ROOM.detail), consumer).extra,
+            b"Retry-After: %d\r\n" % consumer.retry_after(),
+        )
+
+    def test_allow(self) -> None:
+        """A path that takes questions by other methods names them."""
+        refused = Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, "hooks", "GET, POST")
+        self.assertEqual(refusal_to(refused).extra, b"Allow: GET, POST\r\n")
+
+    def test_unauthorized(self) -> None:
+        """A refusal by signature says what was wanted (RFC 9110 section 15.5.2)."""
+        answer = refusal_to(Refused(BAD_SIGNATURE, BAD_SIGNATURE.detail, "hooks"))
+        self.assertEqual((answer.status, answer.extra), (401, b"WWW-Authenticate: Signature\r\n"))
+
+    def test_over_quota(self) -> None:
+        """A refusal by quota says when there is room again."""
+        answer = refusal_to(Refused(OVER_QUOTA, OVER_QUOTA.detail, "hooks", retry_after=7))
+        self.assertEqual((answer.status, answer.extra), (429, b"Retry-After: 7\r\n"))
+
+    def test_reply(self) -> None:
+        """A sender that wants a refusal in its own words gets them, with the status and headers of the reason."""
+        reply = Reply(200, b'{"requestId":"1"}', headers=(("X-A", "b"),))
+        answer = refusal_to(Refused(OVER_QUOTA, OVER_QUOTA.detail, "hooks", retry_after=7, reply=reply))
+        self.assertEqual(
+            (answer.status, answer.body, answer.extra, answer.once),
+            (429, b'{"requestId":"1"}', b"Retry-After: 7\r\nX-A: b\r\n", True),
+        )
+
+
+class ReplyTests(SynchronousTestCase):
+    """Answers to one request."""
+
+    def written(self, reply: Reply) -> bytes:
+        """Return the bytes of an answer, but for the lines that all have."""
+        writer = AnswerWriter()
+        writer.at(NOON)
+        written = writer.bytes_of(answer_of(reply), KEEP)
+        self.assertIn(b"X-Content-Type-Options: nosniff\r\n", written)
+        return re.sub(rb"(?:Server|Date|X-Content-Type-Options): [^\r]+\r\n", b"", written)
+
+    def test_bytes(self) -> None:
+        """An answer has its own media type, length and headers; a 204 has neither of the first two."""
+        for reply, written in (
+            (
+                Reply(200, b"abc", TEXT, (("X-A", "b"), ("X-C", ""))),
+                (
+                    b"HTTP/1.1 200 OK\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 3\r\n"
+                    b"X-A: b\r\nX-C: \r\n\r\nabc"
+                ),
+            ),
+            (Reply(200, b"{}"), b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"),
+            (Reply(200, b"", ""), b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
+            (
+                Reply(200, b"", "application/x-protobuf"),
+                b"HTTP/1.1 200 OK\r\nContent-Type: application/x-protobuf\r\nContent-Length: 0\r\n\r\n",
+            ),
+            (Reply(204, b"", ""), b"HTTP/1.1 204 No Content\r\n\r\n"),
+        ):
+            self.assertEqual(self.written(reply), written)
+
+    def test_never_kept(self) -> None:
+        """What is for one request is not kept for the next, however many there are; a fixed answer is."""
+        writer = AnswerWriter()
+        writer.at(NOON)
+        for number in range(100):
+            writer.bytes_of(answer_of(Reply(200, b"%d" % number)), KEEP)
+        writer.bytes_of(RECEIVED, KEEP)
+        self.assertEqual([list(ready) for ready in writer._ready if ready], [[RECEIVED]])
