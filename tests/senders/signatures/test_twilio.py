@@ -61,6 +61,15 @@ class TwilioTests(SynchronousTestCase):
                 self.assertEqual("ok:a", judged(b"a=b", code(signed + b"/x" + b"ab"), "/x", url=url))
         self.assertEqual("bad_signature", judged(b"a=b", code(b"https://mycompany.com:8443/xab"), "/x"))
 
+    def test_shared_key(self) -> None:
+        """With a shared key the code is of SHA-256."""
+        text = b"https://mycompany.com/xab"
+        good = b64encode(hmac.digest(b"12345", text, "sha256")).decode()
+        self.assertEqual("ok:a", judged(b"a=b", good, "/x"))
+        self.assertEqual("bad_signature", judged(b"a=c", good, "/x"))
+        other = b64encode(hmac.digest(b"12345", text, "sha512")).decode()
+        self.assertEqual("signature_missing", judged(b"a=b", other, "/x"))
+
     def test_changed(self) -> None:
         """Another body, URL or digest is refused, and so is what says nothing about the body."""
         signature = "a9nBmqA0ju/hNViExpshrM61xv4="
