@@ -29,6 +29,7 @@ from webhookrx.relay.settings import relay_option_table
 from webhookrx.relay.status import OWN_METRICS
 from webhookrx.router.expressions import function_table
 from webhookrx.router.rules.schema import code_table, host_table, rule_table, schema_text, step_table
+from webhookrx.senders.answer_tables import answer_table, behaviour_table, handshake_table
 from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -153,6 +154,9 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "connector-rule-hosts": ("docs/reference/connector-rules.md", host_table),
     "connector-rule-codes": ("docs/reference/connector-rules.md", code_table),
     "expression-functions": ("docs/reference/expressions.md", function_table),
+    "handshakes": ("docs/reference/handshakes.md", handshake_table),
+    "sender-answers": ("docs/reference/handshakes.md", answer_table),
+    "sender-behaviour": ("docs/reference/handshakes.md", behaviour_table),
     "known-senders": ("docs/reference/classification.md", sender_table),
     "severities": ("docs/reference/sender-definitions.md", severity_table),
     "sender-format": ("docs/reference/sender-definitions.md", entry_table),
