@@ -20,7 +20,10 @@ MAX_ENVELOPE: Final = 64 * 1024
 """Bytes of an envelope; a longer one is left out."""
 
 MAX_ENVELOPES: Final = 16 * 1024 * 1024
-"""Bytes of the envelopes of all events of a body; each has a copy. Those beyond are left out."""
+"""Bytes that the envelopes of all events of a body may take, each of which has a copy; see L{room_for_envelopes}."""
+
+_ALWAYS_ROOM: Final = 1024 * 1024
+_LARGEST_GROWTH: Final = 8
 
 #: White space and escapes make a text of JSON this much longer at most.
 _GROWTH: Final = 6
@@ -110,6 +113,15 @@ class Ancestor(msgspec.Struct, frozen=True, gc=False):
 
     step: str | None = None
     others: Members = ()
+
+
+def room_for_envelopes(size: int) -> int:
+    """
+    Return the bytes that the envelopes of all events may take; those beyond are left out.
+
+    @param size: bytes of the body.
+    """
+    return min(MAX_ENVELOPES, _ALWAYS_ROOM + _LARGEST_GROWTH * size)
 
 
 def surroundings(levels: Sequence[Ancestor], is_base64: bool = False) -> Surroundings:

@@ -17,7 +17,7 @@ from webhookrx.intake.json_body import MAX_DEPTH, MAX_ELEMENTS, count_separators
 from webhookrx.message.fields import MISSING
 from webhookrx.yield_point import PIECE, yield_point
 
-MAX_TOKENS: Final = 3_000_000
+MAX_TOKENS: Final = 2_500_000
 """Brackets, commas and strings in JSON that is looked at one by one: a third of a second for each million."""
 
 MAX_MEMBERS: Final = 10_000

@@ -21,6 +21,7 @@ from webhookrx.senders.bundle import (
     Members,
     SplitEvent,
     Surroundings,
+    room_for_envelopes,
     surroundings,
 )
 from webhookrx.senders.json_parts import NotOfThisForm, TooManyParts, elements, members
@@ -72,7 +73,7 @@ class ValueSplitter:
         self._inside = inside
         self._visited = 0
         self._unpacked = 0
-        self._room = MAX_ENVELOPES
+        self._room = 0
 
     def run(self, raw: bytes) -> None:
         """
@@ -82,6 +83,7 @@ class ValueSplitter:
         @raise TooManyParts: there are more than L{MAX_EVENTS}.
         @raise RequestRefused: what is packed unpacks to too much.
         """
+        self._room = room_for_envelopes(len(raw))
         self._walk(raw, self._steps, _WayTo())
 
     def _walk(self, raw: bytes, steps: tuple[str, ...], way: _WayTo, element: _Element | None = None) -> None:
@@ -180,6 +182,7 @@ class ValueSplitter:
                     return None
                 raise
             self._unpacked += len(data)
+            self._room = min(MAX_ENVELOPES, self._room + room_for_envelopes(len(data)))
         return data.removesuffix(b"\n").removesuffix(b"\r")
 
     def _add(self, raw: bytes, around: Surroundings) -> None:

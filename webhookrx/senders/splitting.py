@@ -15,13 +15,13 @@ from webhookrx.intake.json_body import PayloadError, parse_strict_json
 from webhookrx.message.escapes import encode_json
 from webhookrx.senders.bodies import LOGPLEX, cut_frames
 from webhookrx.senders.bundle import (
-    MAX_ENVELOPES,
     MAX_EVENTS,
     Bundle,
     SplitEvent,
     Surroundings,
     carried,
     compact,
+    room_for_envelopes,
 )
 from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.json_parts import NotOfThisForm, TooManyParts, documents, members, without_mark
@@ -205,7 +205,11 @@ def _split_documents(body: bytes, carry: tuple[str, ...]) -> list[SplitEvent]:
     found, rest = documents(body, MAX_EVENTS)
     if not found:
         raise NotOfThisForm
-    events = list(_with_defaults(found, carry)) if carry else [SplitEvent(document) for document in found]
+    events = (
+        list(_with_defaults(found, carry, room_for_envelopes(len(body))))
+        if carry
+        else [SplitEvent(document) for document in found]
+    )
     if rest:
         events.append(SplitEvent(rest))
     if len(events) > MAX_EVENTS:
@@ -213,11 +217,14 @@ def _split_documents(body: bytes, carry: tuple[str, ...]) -> list[SplitEvent]:
     return events
 
 
-def _with_defaults(found: list[bytes], carry: tuple[str, ...]) -> Iterator[SplitEvent]:
-    """Yield events with the members of documents before them that they have not themselves."""
+def _with_defaults(found: list[bytes], carry: tuple[str, ...], room: int) -> Iterator[SplitEvent]:
+    """
+    Yield events with the members of documents before them that they have not themselves.
+
+    @param room: bytes that all envelopes may take.
+    """
     defaults: dict[str, bytes] = {}
     known: dict[tuple[tuple[str, bytes], ...], Surroundings] = {}
-    room = MAX_ENVELOPES
     for document in found:
         yield_point()
         own = dict(members(document)) if document.startswith(b"{") else dict.fromkeys(carry, b"")
