@@ -113,6 +113,18 @@ class Encoders:
             items.append(item)
         return items, size, failure
 
+    def encode_all(self, messages: Sequence[Message], prepared: Sequence[object] | None = None) -> list[Encoded]:
+        """
+        Encode messages, unless these have encoded all of them before.
+
+        @param prepared: what they were encoded to then.
+        """
+        if prepared is not None:
+            known = [each.content for each in prepared if type(each) is EncodedMessage and each.encoders is self]
+            if len(known) == len(messages):
+                return known
+        return [self.encode(message) for message in messages]
+
 
 class Batch:
     """

@@ -14,8 +14,9 @@ from zope.interface import implementer
 
 from webhookrx.errors import NoRoom
 from webhookrx.interfaces import IMessageConsumer
-from webhookrx.pipeline.admission import Budget, DrainRate, ProducerGate, size_of
+from webhookrx.pipeline.admission import Budget, DrainRate, ProducerGate
 from webhookrx.pipeline.batch import Encoded, EncodedMessage, Encoders
+from webhookrx.pipeline.held import HeldMessages
 from webhookrx.pipeline.lane import Lane
 from webhookrx.pipeline.lanes import Lanes, check_observers
 from webhookrx.pipeline.queue_limit import QueueLimit
@@ -110,8 +111,7 @@ class Chain:
         self._flush_call: IDelayedCall | None = None  # by the reactor's turn
         self._running = False  # between start() and stop()
         self._takes = False  # running, and observers are not being exchanged
-        self._held: list[tuple[Message, Acknowledge, int]] = []  # what comes meanwhile, with its estimated size
-        self._held_together: list[tuple[Sequence[Message], Acknowledge, int]] = []
+        self._held = HeldMessages(self.budget)  # what comes meanwhile
         self._replaced: Deferred[None] | None = None
         self._stopping: list[Deferred[None]] = []
 
@@ -154,7 +154,10 @@ class Chain:
         @raise NoRoom: the queue is full, or the chain does not run; C{acknowledge} is not called.
         """
         if not self._takes:
-            self._hold(message, acknowledge)
+            if not self._running:
+                raise NoRoom
+            self._held.add(message, acknowledge)
+            self._gate.pause_if_high()
             return
         budget = self.budget
         if budget.bytes > budget.ample and budget.is_full():  # encoding it would be in vain
@@ -177,11 +180,14 @@ class Chain:
         @raise NoRoom: the queue has no room for all, or the chain does not run; C{acknowledge} is not called.
         """
         if not self._takes:
-            self._hold_all(messages, acknowledge)
+            if not self._running:
+                raise NoRoom
+            self._held.add_all(messages, acknowledge)
+            self._gate.pause_if_high()
             return
         if self.budget.is_full():  # encoding them would be in vain
             raise NoRoom
-        encoded = self._encoded(messages, prepared)
+        encoded = self._encoders.encode_all(messages, prepared)
         if not self.budget.admit_all(len(encoded), sum([size for _, size, _ in encoded])):
             raise NoRoom
         self._gather_all(encoded, acknowledge)
@@ -328,38 +334,10 @@ class Chain:
             self._await_turn_end()
         self._gate.pause_if_high()
 
-    def _encoded(self, messages: Sequence[Message], prepared: Sequence[object] | None) -> list[Encoded]:
-        encoders = self._encoders
-        if prepared is not None:
-            known = [each.content for each in prepared if type(each) is EncodedMessage and each.encoders is encoders]
-            if len(known) == len(messages):
-                return known
-        return [encoders.encode(message) for message in messages]
-
     def _await_turn_end(self) -> None:
         self._hand_over_due = True
         if not self._at_turn_end(self._end_turn):
             self._flush_call = self._clock.callLater(0, self._end_turn)
-
-    def _hold(self, message: Message, acknowledge: Acknowledge) -> None:
-        """
-        Keep a message while observers are being exchanged: only the new ones know how to encode it.
-
-        @raise NoRoom: there is no such exchange, or no room.
-        """
-        size = _held_size(message)
-        if not self._running or not self.budget.admit(size):
-            raise NoRoom
-        self._held.append((message, acknowledge, size))
-        self._gate.pause_if_high()
-
-    def _hold_all(self, messages: Sequence[Message], acknowledge: Acknowledge) -> None:
-        """See L{_hold}."""
-        size = sum(map(_held_size, messages))
-        if not self._running or not self.budget.admit_all(len(messages), size):
-            raise NoRoom
-        self._held_together.append((messages, acknowledge, size))
-        self._gate.pause_if_high()
 
     def _end_turn(self) -> None:
         """Hand over what this turn has gathered, and acknowledge it at once where observers are quick."""
@@ -448,16 +426,7 @@ class Chain:
             self._ack = ack
         self._find_encoders()
         self._takes = self._running
-        held, self._held = self._held, []
-        for message, acknowledge, size in held:
-            encoded = self._encoders.encode(message)
-            self.budget.recount(size, encoded[1])
-            self._gather(encoded, acknowledge)
-        held_together, self._held_together = self._held_together, []
-        for messages, acknowledge, size in held_together:
-            all_encoded = self._encoded(messages, None)
-            self.budget.recount(size, sum([each for _, each, _ in all_encoded]))
-            self._gather_all(all_encoded, acknowledge)
+        self._held.release(self._encoders, self._gather, self._gather_all)
         self._update_cap()
         self._gate.resume_if_low()
         if self._stopping:
@@ -475,11 +444,3 @@ class Chain:
         waiting, self._stopping = self._stopping, []
         for result in waiting:
             result.callback(None)
-
-
-def _held_size(message: Message) -> int:
-    """
-    Return what a message is counted for that is not encoded yet. The values of one with a line may not be made; the
-    line and the body that it is of count for them.
-    """
-    return size_of(message) if message.line is None else 2 * len(message.line)
