@@ -36,6 +36,11 @@ class HealthTests(SynchronousTestCase):
             ),
             ({"lanes": [LaneStatus("spool:/y", backlog=FULL)]}, "not_ready", "Observer spool:/y is full."),
             (
+                {"reload_succeeded": False},
+                "degraded",
+                "The last reload failed: the settings and secrets from before are in use.",
+            ),
+            (
                 {"lanes": [LaneStatus("spool:/y", backlog=AWAY)]},
                 "degraded",
                 "Observer spool:/y keeps messages for an observer that is away.",

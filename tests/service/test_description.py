@@ -4,6 +4,8 @@ Tests for L{webhookrx.service.description}.
 
 from __future__ import annotations
 
+import dataclasses
+
 from msgspec.structs import replace
 from twisted.internet.address import IPv4Address, IPv6Address, UNIXAddress
 from twisted.internet.interfaces import IAddress
@@ -11,11 +13,23 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.snapshots import make_snapshot
 from webhookrx.errors import BAD_TOKEN
+from webhookrx.intake.tokens import NamedToken
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import Level
 from webhookrx.router.steps.step import Preprocessing
+from webhookrx.senders.definition import SenderDefinition, When
+from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.service.description import cannot_listen, describe, difference, renewals, rules_not_taken, summary
-from webhookrx.settings import TLS, ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
+from webhookrx.settings import (
+    TLS,
+    ConnectorSettings,
+    GuardSettings,
+    Listener,
+    Observer,
+    RouterSettings,
+    Settings,
+    Source,
+)
 from webhookrx.transport.listener_service import CannotListen
 
 FIRST = Listener("8181", "tcp:8181")
@@ -63,6 +77,27 @@ class DescribeTests(SynchronousTestCase):
         for address, shown in addresses:
             (line,) = describe(make_settings(Source(listeners=(FIRST,))), {FIRST.socket: address})
             self.assertIn(f"Listening on {shown}", line)
+
+    def test_guards(self) -> None:
+        """What a guard asks for is said in a few words, of connectors, too; no secret is."""
+        sender = SenderDefinition("demo", "v", "p", When(body_keys=("a",)))
+        secrets, tokens = (NamedSecret("one", b"CANARY"),), (NamedToken("edge", b"CANARY"),)
+        connector = ConnectorSettings("hooks", 8181, {}, Preprocessing())
+        for guard, words in (
+            (GuardSettings(sender, secrets, "required"), "no token; requests of demo, verified"),
+            (GuardSettings(sender, secrets, "note"), "no token; requests of demo, verified if they can be"),
+            (GuardSettings(sender, tokens=tokens), "token required; requests of demo, not verified"),
+            (
+                GuardSettings(allow={"office": ("::/0",)}, allow_clients=("a",)),
+                "no token; some networks only; some clients only",
+            ),
+        ):
+            source = Source("one", paths=("/a",), listeners=(FIRST,), guard=guard)
+            (line,) = describe(make_settings(source), {})
+            self.assertIn(f"webhook 'one' at /a ({words}); observers", line)
+            self.assertNotIn("CANARY", line)
+            (line,) = describe(make_settings(dataclasses.replace(source, connector=connector)), {})
+            self.assertIn(f"connector 'one' at /a ({words}); observers", line)
 
     def test_connector(self) -> None:
         """A connector is called one; that no token is asked for goes without saying."""

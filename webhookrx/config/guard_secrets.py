@@ -185,13 +185,18 @@ def _unusable(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> Iter
 def _why_not(guard: GuardSettings, secrets: Sequence[NamedSecret], keys: KnownKeys) -> str | None:
     """Return why requests can't be verified with these secrets; None if they can."""
     try:
-        _verifier(guard, secrets, keys)
+        verifier_of(guard, secrets, keys)
     except SecretError as error:
         return str(error)
     return None
 
 
-def _verifier(guard: GuardSettings, secrets: Sequence[NamedSecret], keys: KnownKeys) -> Verifier:
+def verifier_of(guard: GuardSettings, secrets: Sequence[NamedSecret], keys: KnownKeys) -> Verifier:
+    """
+    Return what would verify the requests of a source with these secrets.
+
+    @raise SecretError: nothing can be verified with them.
+    """
     assert guard.sender is not None, "it has secrets"
     url = guard.public_url or _SOME_URL
     return Verifier(guard.sender, secrets, public_url=url, settings=guard.sender_settings, keys=keys)
@@ -205,7 +210,7 @@ def shows_secrets(guard: GuardSettings, keys: KnownKeys) -> bool:
     asks = guard.handshake and any(each.equal for each in sender.handshake)
     if asks and any(each.is_verify_token for each in guard.secrets):
         return True
-    return guard.verify != "off" and _verifier(guard, guard.secrets, keys).shows_secret
+    return guard.verify != "off" and verifier_of(guard, guard.secrets, keys).shows_secret
 
 
 def _takes_secrets(sender: SenderDefinition) -> bool:

@@ -103,6 +103,12 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     state_dir: str | None = None
     if not is_router:
         _warn_of_router_options(service)
+        if any(source.guard is not None and source.guard.idempotency for source in sources):
+            state_dir = _state_dir(service, environment.environ)
+        else:
+            if service.raw("state-dir"):
+                service.warn("state-dir", "It is not used without --rules, or a source with idempotency.")
+            service.show("state-dir", "none")
         problems.add(*own_senders.problems.errors, *own_senders.problems.warnings)
         if own_senders.definitions and not any(source.guard and source.guard.sender for source in sources):
             service.warn("senders", "It is not used without --rules, or a source with a sender.")
@@ -171,7 +177,7 @@ def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
 
 def _warn_of_router_options(service: OptionReader) -> None:
     """Warn of options that only a router uses."""
-    for name in ("rules", "router-name", "router-label", "state-dir"):
+    for name in ("rules", "router-name", "router-label"):
         if service.raw(name):
             service.warn(name, "It is not used without --rules.")
         service.show(name, "none")

@@ -135,7 +135,7 @@ SERVICE_OPTIONS: Final[tuple[Option, ...]] = (
         "state-dir",
         OptionScope.SERVICE,
         Kind.DIRECTORY,
-        "where to store the last good connectors, for a restart with unusable rules or certificates",
+        "where to store the last good connectors, for a restart with unusable rules or files, and ids of deliveries",
         value="DIR",
         default="$STATE_DIRECTORY, else none",
     ),

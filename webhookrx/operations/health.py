@@ -91,6 +91,9 @@ def _problem(lane: LaneStatus) -> str:
 def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Iterator[str]:
     if snapshot.not_taken:
         yield f"The rules file is not in use: {snapshot.not_taken}"
+    elif not snapshot.reload_succeeded:
+        # The reason is in the log alone: it may quote a configuration file, and anybody may read this page.
+        yield "The last reload failed: the settings and secrets from before are in use."
     for reason in snapshot.blocked:
         yield f"The router is blocked: {reason}"
     yield from snapshot.closed

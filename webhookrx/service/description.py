@@ -126,6 +126,19 @@ def _transport(listener: Listener) -> str:
 def _source(source: Source) -> str:
     shown = ", ".join(source.paths[:5]) + (f" and {len(source.paths) - 5} more" if len(source.paths) > 5 else "")
     if source.connector is not None:
-        return f"connector {source.name!r} at {shown}"
-    token = "token required" if source.auth_tokens else "no token"
-    return f"{source.variant} {source.name!r} at {shown} ({token})"
+        return f"connector {source.name!r} at {shown}{f' ({_needs(source)})' if source.guard is not None else ''}"
+    return f"{source.variant} {source.name!r} at {shown} ({_needs(source)})"
+
+
+def _needs(source: Source) -> str:
+    """Return what requests to a source must show, in a few words."""
+    guard = source.guard
+    needs = ["token required" if source.auth_tokens or (guard is not None and guard.tokens) else "no token"]
+    if guard is not None and guard.sender is not None:
+        words = {"required": "verified", "note": "verified if they can be", "off": "not verified"}
+        needs.append(f"requests of {guard.sender.id}, {words[guard.verify]}")
+    if guard is not None and guard.allow:
+        needs.append("some networks only")
+    if guard is not None and guard.allow_clients:
+        needs.append("some clients only")
+    return "; ".join(needs)

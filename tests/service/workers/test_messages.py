@@ -11,11 +11,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.errors import ConfigError
+from webhookrx.guard.quota import SourceQuota
+from webhookrx.intake.token_places import TokenPlace
+from webhookrx.intake.tokens import NamedToken
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import merge
 from webhookrx.router.steps.step import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
+from webhookrx.senders.definitions import builtin_definitions
+from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.service.shared_state import STATE_FILES
 from webhookrx.service.workers.messages import (
     Began,
@@ -35,7 +40,16 @@ from webhookrx.service.workers.messages import (
     read_for_parent,
     read_for_worker,
 )
-from webhookrx.settings import TLS, ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
+from webhookrx.settings import (
+    TLS,
+    ConnectorSettings,
+    GuardSettings,
+    Listener,
+    Observer,
+    RouterSettings,
+    Settings,
+    Source,
+)
 
 STEPS = (
     Step(select="log.body EXISTS", condition="meta.host.name = a", label="some"),
@@ -135,6 +149,28 @@ class MessagesTests(SynchronousTestCase):
             again = read_for_worker(encode(ChangeSettings(1, portable(settings), {})))
             assert isinstance(again, ChangeSettings)
             self.assertEqual(begin.settings, again.settings)
+
+    def test_guards(self) -> None:
+        """Workers get guards whole, with every definition of a sender that comes with the package."""
+        for definition in builtin_definitions():
+            guard = GuardSettings(
+                definition,
+                (NamedSecret("one", b"s \xff"),),
+                "note",
+                handshake=True,
+                split="/a/*",
+                idempotency=1.5,
+                quota=SourceQuota(1.0, 2.0, per="token"),
+                allow={"office": ("192.0.2.0/24", "::/0")},
+                allow_clients=("*.a",),
+                tokens=(NamedToken("edge", b"t"), NamedToken("2", sha256=b"\0" * 32)),
+                token_place=TokenPlace("query", "t"),
+                public_url="https://a",
+                sender_settings={"topics": ("a", "b"), "confirm": True, "audience": "c"},
+            )
+            settings = replace(SETTINGS, sources=(replace(SETTINGS.sources[0], guard=guard),), signing_certs=(b"\xff",))
+            message = ChangeSettings(1, portable(settings), {})
+            self.assertEqual(message, read_for_worker(encode(message)))
 
     def test_kept_state(self) -> None:
         """What is kept for the next start stays with the parent."""
