@@ -263,7 +263,7 @@ class AnswerTests(SynchronousTestCase):
     def test_failure_in_the_head(self) -> None:
         """An exception while a head is judged is a 500 too, and the end of the connection."""
         wire = Wire()
-        wire.site.policy = Policy(lambda head: 1 / 0, wire.limits)  # type: ignore[arg-type, return-value]
+        wire.site.policy = Policy(lambda head: 1 / 0, wire.limits, ())  # type: ignore[arg-type, return-value]
         response = wire.ask(post(b"x"))
         self.assertEqual((500, "close"), (response.status, response.headers["connection"]))
         self.assertEqual(["A request could not be read."], wire.traffic.failures)

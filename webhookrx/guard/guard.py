@@ -15,6 +15,7 @@ its turn. No Twisted, no file; the clocks are given.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from hashlib import sha256
 from typing import Final, TypeAlias
@@ -36,7 +37,6 @@ from webhookrx.guard.quota import Buckets, SourceQuota, retry_after
 from webhookrx.intake.client_address import from_proxy_header
 from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.head import Head
-from webhookrx.intake.header_masking import MASK
 from webhookrx.intake.json_body import json_or_missing
 from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path
 from webhookrx.intake.networks import AllowList
@@ -47,10 +47,11 @@ from webhookrx.senders.classifier import attempt_number, delivery_text
 from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.handshakes import AnswerFailed, HandshakeAnswer, Handshakes, SenderAnswers
-from webhookrx.senders.signatures.outcome import Unverified
+from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.verification import Verification
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.splitting import Splitter
-from webhookrx.yield_point import LONG_CALL, PIECE, run_unlocked
+from webhookrx.yield_point import LONG_CALL, run_unlocked
 
 Ending: TypeAlias = Refused | HandshakeAnswer
 Decision: TypeAlias = Callable[[Passage], Ending | None]
@@ -59,7 +60,11 @@ Decisions: TypeAlias = tuple[tuple[str, Decision], ...]
 EARLY: Final = ("address", "client", "method")
 """Decisions whose refusals cost no more than a look-up, and so have our own words."""
 
-_MASK: Final = MASK.encode()
+#: Bytes of a body that all secrets of a source are tried on at once, without a look at the time.
+_SOME: Final = 8 * 1024
+
+#: A place that is one header.
+_HEADER: Final = re.compile(r"header:([A-Za-z0-9_-]+)(?![A-Za-z0-9_*-])")
 _NO_QUERY: Final[dict[str, str | list[str]]] = {}
 
 
@@ -106,6 +111,7 @@ class Guard:
     @param clock: seconds on the monotonic clock.
     @ivar secrets: the names of all secrets and tokens that may prove a request.
     @ivar kinds: what questions are called.
+    @ivar header_names: names of headers that it asks for at each request, in lower case.
     @ivar says_when: signatures say when they were made.
     @ivar reads_bodies: some decision looks into bodies, and not only at their bytes.
     @ivar on_head: the decisions on a head, by name.
@@ -121,6 +127,9 @@ class Guard:
         self._wall_clock = wall_clock
         self._clock = clock
         self._must_verify = parts.verifier is not None and parts.must_verify
+        place = None if parts.tokens is None else parts.tokens.place
+        # Where it would become a value of messages.
+        self._token_place = place if place is not None and place.kind in ("query", "path") else None
         sender, handshakes = parts.sender, parts.handshakes
         self._sender = "" if sender is None else sender.id
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
@@ -136,11 +145,13 @@ class Guard:
             ("client", parts.clients, self.client),
             ("method", True, self.method),
             ("token", parts.tokens, self.token),
-            ("secret", parts.verifier, self.secret),
+            ("secret", parts.verifier is not None and parts.verifier.shows_secret, self.secret),
             ("quota", parts.quota, self.quota),
             ("handshake", handshakes, self.handshake),
             ("values", True, self.values),
         )
+        # The method of nearly all, and what is not asked of it.
+        self._on_post = tuple(each for each in self.on_head if each[0] != "method")
         self.on_body = _configured(
             ("question", asks, self.question),
             ("signature", parts.verifier, self.signature),
@@ -152,21 +163,29 @@ class Guard:
         self.secrets = tuple(secrets)
         self.kinds = () if handshakes is None else handshakes.kinds
         self.says_when = verifier is not None and any(way.scheme.moment is not None for way in verifier.ways)
+        self.header_names = self._header_names()
         self.on_storing = _configured(("answer", parts.answers, self.answer), ("split", parts.splitter, self.split))
 
-    def admit(self, head: Head, by_path: Admission | Refused, size: int | None) -> Passage | Ending:
+    def _header_names(self) -> tuple[bytes, ...]:
+        """Return the names of headers that it asks for at each request."""
+        names = [self._delivery_header]
+        for way in self.parts.verifier.ways if self.parts.verifier is not None else ():
+            scheme = way.scheme.scheme
+            texts = (*scheme.places, scheme.signed, scheme.time.at if scheme.time is not None else "")
+            names += (name.lower().encode() for text in texts for name in _HEADER.findall(text))
+        return tuple(dict.fromkeys(filter(None, names)))
+
+    def admit(self, passage: Passage) -> Ending | None:
         """
         Take all decisions on a head.
 
-        @param by_path: see L{webhookrx.intake.judge.admission_of_path}.
-        @param size: see L{Passage.size}.
+        @return: None for a request whose body is to be read.
         """
-        passage = Passage(head, by_path, size)
-        for name, decide in self.on_head:
+        for name, decide in self._on_post if passage.head.method == b"POST" else self.on_head:
             ending = decide(passage)
             if ending is not None:
-                return ending if name in EARLY else self.in_sender_words(ending, head)
-        return passage
+                return ending if name in EARLY else self.in_sender_words(ending, passage.head)
+        return None
 
     def judge(self, passage: Passage) -> Ending | None:
         """
@@ -264,19 +283,27 @@ class Guard:
 
     def secret(self, passage: Passage) -> Refused | None:
         """
-        Begin to verify it. A secret itself that its head shows is judged now. What is no POST is a question by its head
-        alone, which nobody signs.
+        Decide on a secret itself that its head has to show. What is no POST is a question by its head alone, which
+        shows none.
         """
-        assert self.parts.verifier is not None
-        head = passage.head
-        if head.method != b"POST":
+        if passage.head.method != b"POST":
             return None
-        query = self._query(head)
-        if isinstance(query, Refused):
-            return query
-        verification = passage.verification = self.parts.verifier.begin(head, query)
+        verification = self.begin(passage)
+        if isinstance(verification, Refused):
+            return verification
         unverified = verification.before_body()
         return None if unverified is None else self._not_verified(passage, unverified)
+
+    def begin(self, passage: Passage) -> Verification | Refused:
+        """Begin to verify a request before its body is there; the source verifies requests."""
+        verifier, verification = self.parts.verifier, passage.verification
+        assert verifier is not None
+        if verification is None:
+            query = self._query(passage.head)
+            if isinstance(query, Refused):
+                return query
+            verification = passage.verification = verifier.begin(passage.head, query)
+        return verification
 
     def quota(self, passage: Passage) -> Refused | None:
         """Decide whether there is room for it in its quota: for one message, and its body if its size is known."""
@@ -328,12 +355,10 @@ class Guard:
         if type(admission) is Refused:
             return admission
         assert type(admission) is Admission
-        if self.parts.tokens is not None:
-            place = self.parts.tokens.place
-            if place.kind in ("query", "path"):
-                groups = dict(place.groups_without(admission.groups))
-                query = dict(place.query_without(admission.query))
-                admission = Admission(self.rules, groups, query, admission.encodings)
+        if self._token_place is not None:
+            groups = dict(self._token_place.groups_without(admission.groups))
+            query = dict(self._token_place.query_without(admission.query))
+            admission = Admission(self.rules, groups, query, admission.encodings)
         passage.admission = admission
         return None
 
@@ -349,17 +374,28 @@ class Guard:
 
     def signature(self, passage: Passage) -> Refused | None:
         """Verify it."""
-        assert passage.verification is not None
         if passage.unverified is not None:
             return None
-        work = len(passage.body) * self.parts.secrets
-        if work > PIECE and passage.verification.takes_pieces and not passage.is_hashed:
-            run_unlocked(work, passage.verification.update, passage.body)
-        outcome = passage.verification.finish(passage.body, self._wall_clock(), passage.wire)
-        if isinstance(outcome, Unverified):
-            return self._not_verified(passage, outcome)
-        passage.verified = outcome
-        return None
+        verification, body = passage.verification, passage.body
+        if verification is None and len(body) <= _SOME:
+            assert self.parts.verifier is not None
+            head = passage.head
+            query = self._query(head) if head.query else _NO_QUERY
+            if isinstance(query, Refused):
+                return query
+            outcome = self.parts.verifier.check(head, query, body, self._wall_clock(), passage.wire)
+        else:
+            begun = self.begin(passage)
+            if isinstance(begun, Refused):
+                return begun
+            if len(body) > _SOME and not passage.is_hashed and begun.takes_pieces:
+                run_unlocked(len(body) * self.parts.secrets, begun.update, body)
+            outcome = begun.finish(body, self._wall_clock(), passage.wire)
+        if type(outcome) is Verified:
+            passage.verified = outcome
+            return None
+        assert type(outcome) is Unverified
+        return self._not_verified(passage, outcome)
 
     def _not_verified(self, passage: Passage, unverified: Unverified) -> Refused | None:
         passage.unverified = unverified
@@ -382,7 +418,7 @@ class Guard:
         assert sender is not None
         header = self._delivery_header
         # Most senders have a header for it, which is there, and is plain ASCII.
-        values = passage.head.values(header) if header else ()
+        values = passage.head.values(header) if header else None
         if values and values[0].replace(b"-", b"").isalnum():
             passage.delivery_id = values[0].decode()
         else:

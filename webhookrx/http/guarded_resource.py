@@ -32,6 +32,7 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, unpacked
 from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.senders.handshakes import HandshakeAnswer
+from webhookrx.senders.signatures.verification import Verification
 
 DUPLICATE = FixedAnswer(200, b'{"status":"received","duplicate":true}')
 """The answer to a delivery that was stored before."""
@@ -60,21 +61,27 @@ class GuardedResource(WebhookResource):
     ) -> None:
         super().__init__(guard.rules, consumer, traffic, receipts, slices, judge, for_lines, record)
         self.guard = guard
+        self.wanted = guard.header_names
         self._window = window
-        self._judge_bundle = BundleJudge(guard.rules, judge, for_lines) if guard.parts.splitter is not None else None
+        parts = guard.parts
+        self._is_simple = (
+            record is None and parts.quota is None and parts.window is None and not (guard.on_storing or guard.kinds)
+        )
+        self._judge_bundle = BundleJudge(guard.rules, judge, for_lines) if parts.splitter is not None else None
 
     def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:
         """See L{WebhookResource.admit}."""
-        verdict = self.guard.admit(head, by_path, head.content_length if isinstance(head, RequestHead) else None)
-        if type(verdict) is Passage:
-            admission = verdict.admission
+        request = GuardedRequest(head, by_path, head.content_length if type(head) is RequestHead else None)
+        ending = self.guard.admit(request)
+        if ending is None:
+            admission = request.admission
             assert admission is not None, "its head was admitted"
-            return GuardedRequest(self, verdict), admission
-        if type(verdict) is HandshakeAnswer:
-            self._traffic.asked(self.rules.name, verdict.kind)
-            return answer_of(verdict.reply)
-        assert type(verdict) is Refused
-        return verdict
+            request.resource = self
+            return request, admission
+        if isinstance(ending, HandshakeAnswer):
+            self._traffic.asked(self.rules.name, ending.kind)
+            return answer_of(ending.reply)
+        return ending
 
     def refusal(self, head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
         """See L{IReceiver.refusal}."""
@@ -87,14 +94,20 @@ class GuardedResource(WebhookResource):
 
     def take(self, request: GuardedRequest, body: bytes) -> None:
         """Take a request with its body as it came."""
-        passage, exchange = request.passage, request.exchange
-        refused = self.guard.more(passage, len(body))
+        exchange = request.exchange
+        encodings = exchange.admission.encodings
+        if self._is_simple and not encodings and len(body) <= FEW:
+            # The usual request. All of what follows does the same, but looks at the time.
+            request.body = body
+            self._go_on(request, self.guard.judge(request))
+            return
+        refused = self.guard.more(request, len(body))
         if refused is not None:
             self._end(request, refused)
-        elif not exchange.admission.encodings:
+        elif not encodings:
             self._check(request, body)
         else:
-            passage.wire = body
+            request.wire = body
             unpack = partial(unpacked, exchange.admission, body)
             if self._may_grow(len(body)):
                 self._run(exchange, len(body), 0, unpack, partial(self._check, request))
@@ -106,35 +119,36 @@ class GuardedResource(WebhookResource):
         if isinstance(body, Refused):
             self._end(request, body)
             return
-        request.passage.body = body
+        request.body = body
         guard = self.guard
         if guard.is_long(len(body)) or (guard.reads_bodies and self._is_large(body)):
-            judge, go_on = partial(self._judged, request), partial(self._go_on, request)
-            self._run(request.exchange, len(body), len(body), judge, go_on)
+            # What the work returns is never None, which is for senders who have gone.
+            def done(judged: tuple[Ending | None]) -> None:
+                self._go_on(request, judged[0])
+
+            self._run(request.exchange, len(body), len(body), lambda: (self._judged(request),), done)
         else:
             self._go_on(request, self._judged(request))
 
-    def _judged(self, request: GuardedRequest) -> tuple[Ending | None]:
-        passage = request.passage
+    def _judged(self, request: GuardedRequest) -> Ending | None:
         if self._record is not None:
-            self._record(passage.head, passage.body)
-        return (self.guard.judge(passage),)
+            self._record(request.head, request.body)
+        return self.guard.judge(request)
 
-    def _go_on(self, request: GuardedRequest, judged: tuple[Ending | None]) -> None:
+    def _go_on(self, request: GuardedRequest, ending: Ending | None) -> None:
         """Go on with a request that the guard has decided on."""
-        (ending,) = judged
         if ending is not None:
             self._end(request, ending)
             return
-        passage, name = request.passage, self.rules.name
-        verified = passage.verified
+        name = self.rules.name
+        verified = request.verified
         if verified is not None:
             self._traffic.verified(name, verified.secret)
             if verified.skew is not None:
                 self._traffic.skewed(name, verified.skew)
-        if passage.token:
-            self._traffic.verified(name, passage.token)
-        if passage.key:
+        if request.token:
+            self._traffic.verified(name, request.token)
+        if request.key:
             self._look_up(request)
         else:
             self._store(request)
@@ -146,11 +160,11 @@ class GuardedResource(WebhookResource):
         window, seconds = self._window, self.guard.parts.window
         assert window is not None
         assert seconds is not None
-        claim = window.claim(request.passage.key, seconds, partial(self._told, request))
+        claim = window.claim(request.key, seconds, partial(self._told, request))
         if claim is not Claim.UNDER_WAY:
             self._claimed(request, claim)
             return
-        size = len(request.passage.body)
+        size = len(request.body)
         if self._consumer.reserve(size, small=False):
             request.reserved = size
         else:
@@ -182,28 +196,31 @@ class GuardedResource(WebhookResource):
             self._end(request, Refused(INTERNAL_ERROR, INTERNAL_ERROR.detail, self.rules.name))
 
     def _answer_known(self, request: GuardedRequest) -> None:
-        passage, guard = request.passage, self.guard
-        refused = guard.answer(passage) if guard.parts.answers is not None else None
+        guard = self.guard
+        refused = guard.answer(request) if guard.parts.answers is not None else None
         if refused is not None:
             self._end(request, refused)
             return
         self._traffic.duplicate(self.rules.name)
         request.is_ended = True
-        request.exchange.answer(DUPLICATE if passage.reply is None else answer_of(passage.reply))
+        request.exchange.answer(DUPLICATE if request.reply is None else answer_of(request.reply))
 
     def _settle(self, request: GuardedRequest, *, stored: bool, is_ours: bool = False) -> None:
         """Give up the claim of a request, if it has one."""
         if request.has_claim or is_ours:
             request.has_claim = False
             assert self._window is not None
-            self._window.settle(request.passage.key, stored)
+            self._window.settle(request.key, stored)
 
     # -- storing -------------------------------------------------------------------------------------------------
 
     def _store(self, request: GuardedRequest) -> None:
         """Make messages of a request, and hand them over."""
-        passage = request.passage
-        body = passage.body
+        body = request.body
+        if self._is_simple and len(body) <= FEW:
+            verdict = self._verdict(request)
+            self._take(request.exchange, verdict, request.wire_size)
+            return
         is_usual = self._judge_usual is not None and not self.guard.on_storing and self._makes_only_lines()
         splitter = self.guard.parts.splitter
         is_large = len(body) > DIRECT or (not is_usual and self._is_large(body))
@@ -218,24 +235,31 @@ class GuardedResource(WebhookResource):
         self, request: GuardedRequest, *, is_large: bool
     ) -> Ending | JudgedBundle | tuple[Accepted | Dropped | Refused, object]:
         """Return what a request becomes: messages or a message, with what the chain has prepared of it."""
-        passage, guard = request.passage, self.guard
-        ending = guard.prepare(passage) if guard.on_storing else None
+        guard = self.guard
+        ending = guard.prepare(request) if guard.on_storing else None
         if ending is not None:
             return ending
-        consumer, head, receipt = self._consumer, passage.head, self._receipts()
-        by_lines = consumer.takes_lines
-        admission, provenance = passage.admission, guard.provenance(passage)
-        assert admission is not None, "its head was admitted"
-        admission = Admission(self.rules, admission.groups, admission.query, admission.encodings, provenance)
-        bundle = passage.bundle
+        consumer, bundle = self._consumer, request.bundle
         if bundle is not None:
             assert self._judge_bundle is not None, "who takes apart judges"
+            head, admission, receipt = request.head, self._admission(request), self._receipts()
+            by_lines = consumer.takes_lines
             return self._judge_bundle.judge(bundle, head, admission, receipt, consumer.prepare, by_lines=by_lines)
-        judge = self._judge_for_lines if by_lines else self._judge
-        verdict = judge(head, admission, passage.body, receipt)
+        verdict = self._verdict(request)
         if guard.parts.splitter is not None and isinstance(verdict, Accepted):
             verdict = replace(verdict, notes=(*verdict.notes, "unsplit_body"))
         return verdict, consumer.prepare(verdict.message) if is_large and isinstance(verdict, Accepted) else None
+
+    def _admission(self, request: GuardedRequest) -> Admission:
+        """Return all that a message gets besides its body."""
+        admission = request.admission
+        assert admission is not None, "its head was admitted"
+        provenance = self.guard.provenance(request)
+        return Admission(self.rules, admission.groups, admission.query, admission.encodings, provenance)
+
+    def _verdict(self, request: GuardedRequest) -> Accepted | Dropped | Refused:
+        judge = self._judge_for_lines if self._consumer.takes_lines else self._judge
+        return judge(request.head, self._admission(request), request.body, self._receipts())
 
     def _hand_over(
         self,
@@ -249,7 +273,7 @@ class GuardedResource(WebhookResource):
             return
         # The usual acknowledgement is that of the exchange itself.
         acknowledge: Acknowledge = exchange.acknowledged
-        if request.has_claim or request.passage.reply is not None or self.guard.parts.answers is not None:
+        if request.has_claim or request.reply is not None or self.guard.parts.answers is not None:
             acknowledge = partial(self._acknowledged, request)
         if isinstance(made, JudgedBundle):
             is_taken = self._take_bundle(request, made, acknowledge)
@@ -274,9 +298,9 @@ class GuardedResource(WebhookResource):
 
     def _acknowledged(self, request: GuardedRequest, error: NotStored | None) -> None:
         """Answer a request whose fate is known, and then remember its delivery."""
-        exchange, reply = request.exchange, request.passage.reply
+        exchange, reply = request.exchange, request.reply
         try:
-            question = request.passage.question
+            question = request.question
             if error is None and question is not None:
                 self._traffic.asked(self.rules.name, question.kind)
             exchange.acknowledged(error, RECEIVED if reply is None else answer_of(reply))
@@ -296,7 +320,7 @@ class GuardedResource(WebhookResource):
         head, reason, detail = exchange.head, ending.reason, ending.detail
         told = self.guard.in_sender_words(ending, head)
         assert isinstance(told, Refused), "a refusal stays one"
-        unverified = request.passage.unverified
+        unverified = request.unverified
         if unverified is not None and unverified.skew is not None and unverified.reason is reason:
             self._traffic.skewed(self.rules.name, unverified.skew)
             detail = f"{detail} It is {unverified.skew:.0f} s old."
@@ -308,53 +332,53 @@ class GuardedResource(WebhookResource):
 
 
 @implementer(IReceiver)
-class GuardedRequest:
+class GuardedRequest(Passage):
     """
-    One request to a guarded source, from the end of its head on.
+    One request to a guarded source.
 
+    @ivar resource: that of its source; None until its head is admitted.
+    @ivar exchange: None until its body is there.
+    @ivar wire_size: bytes of the body as it came.
+    @ivar came: how many of these have come so far, where that is counted.
     @ivar reserved: bytes that are counted for it while it waits.
     @ivar has_claim: a claim of its delivery is to be settled.
     @ivar is_ended: it has its answer.
     """
 
-    __slots__ = ("_came", "_resource", "exchange", "has_claim", "is_ended", "passage", "reserved", "wire_size")
-
-    exchange: IExchange
-    wire_size: int
-
-    def __init__(self, resource: GuardedResource, passage: Passage) -> None:
-        self._resource = resource
-        self.passage = passage
-        self._came = 0
-        self.reserved = 0
-        self.has_claim = False
-        self.is_ended = False
+    resource: GuardedResource = None  # type: ignore[assignment]
+    exchange: IExchange = None  # type: ignore[assignment]
+    wire_size: int = 0
+    came: int = 0
+    reserved: int = 0
+    has_claim: bool = False
+    is_ended: bool = False
 
     @property
     def watch(self) -> Callable[[bytes], None] | None:
         """See L{IReceiver}."""
-        verification = self.passage.verification
-        hashes = verification is not None and verification.takes_pieces
-        return self._take_piece if hashes or self._resource.guard.parts.quota is not None else None
+        parts = self.resource.guard.parts
+        verifies = parts.verifier is not None and parts.verifier.takes_pieces
+        return self._take_piece if verifies or parts.quota is not None else None
 
     def _take_piece(self, data: bytes) -> None:
-        passage = self.passage
-        self._came += len(data)
-        refused = self._resource.guard.more(passage, self._came)
+        self.came += len(data)
+        refused = self.resource.guard.more(self, self.came)
         if refused is not None:
             raise RequestRefused(refused.reason, refused.detail, retry_after=refused.retry_after)
-        verification, admission = passage.verification, passage.admission
+        guard, admission = self.resource.guard, self.admission
         assert admission is not None, "its head was admitted"
-        if verification is not None and verification.takes_pieces and not admission.encodings:
-            verification.update(data)
-            passage.is_hashed = True
+        if guard.parts.verifier is not None and not admission.encodings:
+            verification = guard.begin(self)
+            if isinstance(verification, Verification) and verification.takes_pieces:
+                verification.update(data)
+                self.is_hashed = True
 
     def refusal(self, head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
         """See L{IReceiver.refusal}."""
-        return self._resource.refusal(head, reason, detail, retry_after)
+        return self.resource.refusal(head, reason, detail, retry_after)
 
     def receive(self, exchange: IExchange, body: bytes) -> None:
         """See L{IReceiver.receive}."""
         self.exchange = exchange
         self.wire_size = len(body)
-        self._resource.take(self, body)
+        self.resource.take(self, body)

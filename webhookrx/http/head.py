@@ -12,7 +12,8 @@ one C{Transfer-Encoding: chunked}, that only on HTTP/1.1.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import Final
 
 from webhookrx.errors import (
     BAD_REQUEST,
@@ -36,7 +37,12 @@ _AUTHORITY = rb"(?:[A-Za-z0-9._~!$&'()*+,;=%-]*|\[[0-9A-Fa-f:.]+\])(?::[0-9]{0,5
 _HOST = re.compile(_AUTHORITY)
 _ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/[^?]*)?(?:\?(.*))?", re.IGNORECASE)
 
-_NAMES = tuple(sorted(PREFETCHED))
+#: Names of headers whose values are collected at any endpoint.
+_NAMES: Final = tuple(sorted(PREFETCHED))
+
+MOST_NAMES: Final = 16
+"""Names of headers whose values are collected: each line is compared with each."""
+
 _NOTHING: dict[bytes, list[bytes]] = {}
 
 
@@ -80,13 +86,19 @@ class RequestHead(Head, frozen=True, gc=False):
         return int(self.expects_continue) if self.content_length is None else self.content_length
 
 
-def parse_head(data: bytes, peer: Peer, limits: Limits) -> RequestHead | None:
+def names_with(wanted: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return the names that are collected at any endpoint, and further ones, as many as are collected."""
+    return tuple(dict.fromkeys((*_NAMES, *wanted)))[:MOST_NAMES]
+
+
+def parse_head(data: bytes, peer: Peer, limits: Limits, names: tuple[bytes, ...] = _NAMES) -> RequestHead | None:
     """
     Parse a head.
 
     @param data: begins with it; what follows is left alone.
     @param peer: the sender; whether it speaks TLS must agree with an absolute-form target.
     @param limits: C{target}, C{header_block} and C{headers} of it.
+    @param names: see L{names_with}. It may be that only those for any endpoint are collected.
     @return: None when the head is not complete.
     @raise RequestRefused: it is not well-formed, ambiguous, or beyond a limit.
     """
@@ -101,7 +113,7 @@ def parse_head(data: bytes, peer: Peer, limits: Limits) -> RequestHead | None:
             KEEP + OVER_TLS if secure else KEEP,
             CLOSE + OVER_TLS if secure else CLOSE,
             b"POST",
-            _NAMES,
+            names,
             _NOTHING,
             HeaderLines,
             RequestHead,

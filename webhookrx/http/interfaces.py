@@ -78,6 +78,8 @@ Verdict: TypeAlias = tuple[IReceiver, Admission] | FixedAnswer | Refused | None
 class IEarlyResource(Interface):
     """A resource that judges a request at the end of its head, before a byte of the body is read."""
 
+    wanted: tuple[bytes, ...] = Attribute("Names of headers that it asks for at each request, in lower case.")
+
     def dispatch(head: Head) -> Verdict:
         """Judge a head."""
 
@@ -87,12 +89,14 @@ class Policy(msgspec.Struct, frozen=True, eq=False):
     What all connections of an endpoint go by. A reload or a drain replaces it as a whole.
 
     @ivar dispatch: see L{IEarlyResource.dispatch}.
+    @ivar names: see L{webhookrx.http.head.parse_head}.
     @ivar closing: each answer is the last on its connection.
     @ivar draining: requests are refused.
     """
 
     dispatch: Callable[[Head], Verdict]
     limits: Limits
+    names: tuple[bytes, ...]
     closing: bool = False
     draining: bool = False
 

@@ -269,7 +269,8 @@ class HTTPProtocol(Protocol):
         head = None
         try:
             if scanned == 0 or data.find(b"\r\n\r\n", scanned) >= 0:
-                head = parse_head(data, self.peer, self.site.policy.limits)
+                policy = self.site.policy
+                head = parse_head(data, self.peer, policy.limits, policy.names)
             if head is None:
                 self._wait_for_head(data)
                 return None

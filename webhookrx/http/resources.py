@@ -84,9 +84,11 @@ class WebhookResource:
     @param record: called with each request before it is judged, with its body unpacked; None for no recording.
     @ivar rules: how it decides.
     @ivar is_guarded: it decides on heads itself.
+    @ivar wanted: see L{IEarlyResource}.
     """
 
     is_guarded = False
+    wanted: tuple[bytes, ...] = ()
     watch: Callable[[bytes], None] | None = None
 
     def __init__(
@@ -324,6 +326,7 @@ class RootResource(Resource):
         self._ready = ready
         self._patterns = PathPatterns([pattern for pattern, _ in targets])
         self._resources = [resource for _, resource in targets]
+        self.wanted = tuple(name for resource in self._resources for name in resource.wanted)
         # A path that matches nothing is cheap to judge again; a scanner must not wash out the others.
         self._targets: Remembered[bytes, _Target | None] = Remembered(
             self._target, most=_MAX_REMEMBERED, longest=_MAX_REMEMBERED_LENGTH

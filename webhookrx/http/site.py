@@ -18,7 +18,7 @@ from zope.interface import implementer
 from webhookrx.errors import TOO_MANY_CONNECTIONS
 from webhookrx.http.answers import AnswerWriter
 from webhookrx.http.connections import Connections
-from webhookrx.http.head import RequestHead
+from webhookrx.http.head import RequestHead, names_with
 from webhookrx.http.interfaces import IEarlyResource, ISite, Policy, Verdict
 from webhookrx.http.protocol import HTTPProtocol
 from webhookrx.http.twisted_request import Request
@@ -74,7 +74,7 @@ class Site(TwistedSite):
         overload: IOverload | None = None,
     ) -> None:
         super().__init__(resource)
-        self.policy = Policy(_dispatch_of(resource), limits)
+        self.policy = Policy(_dispatch_of(resource), limits, _names_of(resource))
         self.paused = False
         self.clock = clock
         self.became_idle = connections.became_idle
@@ -126,7 +126,7 @@ class Site(TwistedSite):
         A request whose head was judged by the old root ends there.
         """
         self.resource = resource
-        self.policy = replace(self.policy, dispatch=_dispatch_of(resource), limits=limits)
+        self.policy = replace(self.policy, dispatch=_dispatch_of(resource), limits=limits, names=_names_of(resource))
 
     @property
     def connections(self) -> int:
@@ -254,6 +254,11 @@ def _sender_of(connection: HTTPProtocol) -> str | None:
 def _dispatch_of(resource: IResource) -> Callable[[Head], Verdict]:
     early: IEarlyResource | None = IEarlyResource(resource, None)
     return _judges_nothing if early is None else early.dispatch
+
+
+def _names_of(resource: IResource) -> tuple[bytes, ...]:
+    early: IEarlyResource | None = IEarlyResource(resource, None)
+    return names_with(() if early is None else early.wanted)
 
 
 def _judges_nothing(head: Head) -> None:

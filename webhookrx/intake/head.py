@@ -95,7 +95,8 @@ class Head(msgspec.Struct, frozen=True, gc=False):
     @ivar headers: lower-case name and value, optional white space stripped, in the order of the wire; iterable several
         times.
     @ivar peer: the other end of its connection.
-    @ivar prefetched: the values of all lines with a name in L{PREFETCHED}, by that name; None when not collected.
+    @ivar prefetched: the values of all lines with a name in L{PREFETCHED}, by that name, maybe with those of other
+        names; None when not collected.
     """
 
     method: bytes
@@ -107,8 +108,13 @@ class Head(msgspec.Struct, frozen=True, gc=False):
 
     def values(self, name: bytes) -> list[bytes]:
         """Return the values of all header lines of that lower-case name, in order. They are read-only."""
-        if self.prefetched is not None and name in PREFETCHED:
-            return self.prefetched.get(name, [])
+        prefetched = self.prefetched
+        if prefetched is not None:
+            found = prefetched.get(name)
+            if found is not None:
+                return found
+            if name in PREFETCHED:
+                return []
         headers = self.headers
         if type(headers) is HeaderLines:
             return headers.values(name)

@@ -6,7 +6,6 @@ Nothing of it is ever from a payload: its names are among L{webhookrx.message.ma
 
 from __future__ import annotations
 
-import re
 from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import Any, Final, Protocol
@@ -28,8 +27,6 @@ MAX_TEXT: Final = 255
 """Characters of a delivery id and of the number of an attempt; what is longer is cut off."""
 
 _EPOCH: Final = datetime(1970, 1, 1)  # all moments here are in UTC
-#: Text that is the same in JSON.
-_PLAIN: Final = re.compile(r"[ !#-\[\]-~]+")
 
 
 class ClientIdentity(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
@@ -193,8 +190,7 @@ def line_part(provenance: Provenance) -> bytes:
     fixed = _fixed_part(provenance.sender, provenance.verified, provenance.secret, provenance.token)
     if not delivery:
         return fixed
-    text = f'"{delivery}"'.encode() if _PLAIN.fullmatch(delivery) else encode_json(delivery)
-    return fixed + b',"webhook.delivery_id":' + text
+    return fixed + b',"webhook.delivery_id":' + encode_json(delivery)
 
 
 # All four are names of the operator, so there are few.

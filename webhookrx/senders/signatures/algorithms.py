@@ -79,6 +79,11 @@ class Mac:
         self._inner = [inner for inner, _ in halves]
         self._outer = [outer for _, outer in halves]
 
+    @property
+    def halves(self) -> list[tuple[Any, Any]]:
+        """The two digests of each key."""
+        return list(zip(self._inner, self._outer, strict=True))
+
     def begin(self, text: SignedText, request: SignedRequest) -> list[Context] | None:
         """See L{Algorithm.begin}."""
         contexts = [inner.copy() for inner in self._inner]

@@ -123,13 +123,13 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
         if self.only_header:
             # The most common form, in less time.
             values = request.head.values(self.only_header)
-            signature = self._signature(values[0]) if len(values) == 1 else None
+            signature = self.signature(values[0]) if len(values) == 1 else None
             return [signature] if signature and (len(signature) == size or not size) else []
         found: list[bytes] = []
         for place in self.places:
             for value in place.values(request):
                 for text in self._items(request, value) if self.separator else (value,):
-                    signature = self._signature(text)
+                    signature = self.signature(text)
                     if signature and (len(signature) == size or not size):
                         found.append(signature)
         return found if len(found) <= MAX_SIGNATURES else []
@@ -138,12 +138,13 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
         """Return what stands at each place, where it is written as it should be, for a scheme that L{is_equal}."""
         groups: list[list[bytes]] = []
         for place in self.places:
-            values = [self._signature(value) for value in place.values(request)]
+            values = [self.signature(value) for value in place.values(request)]
             if values and all(values):
                 groups.append([value for value in values if value])
         return groups
 
-    def _signature(self, text: bytes) -> bytes | None:
+    def signature(self, text: bytes) -> bytes | None:
+        """Return the signature that a text is, with its prefix; None if it is none."""
         return self.decode(text[len(self.prefix) :]) if text.startswith(self.prefix) else None
 
     def _items(self, request: SignedRequest, value: bytes) -> list[bytes]:

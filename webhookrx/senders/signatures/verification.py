@@ -4,19 +4,24 @@ The check of one request, from its head to its verdict.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from hmac import compare_digest
 from typing import Final, TypeAlias
 
 import msgspec
 
 from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE, Reason
-from webhookrx.senders.signatures.algorithms import Algorithm, Context, SecretItself
+from webhookrx.intake.head import Head
+from webhookrx.senders.signatures.algorithms import Algorithm, Context, Mac, SecretItself
 from webhookrx.senders.signatures.code_verifiers import CodeVerifier
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, SigningTime
 from webhookrx.senders.signatures.outcome import KeyUnavailable, Unverified, Verified
 from webhookrx.senders.signatures.places import MAX_SIGNATURES
 from webhookrx.senders.signatures.signed_request import SignedRequest, pieces_of
 from webhookrx.yield_point import PIECE
+
+#: Takes a head and a body.
+CheckBody: TypeAlias = Callable[[Head, bytes], Verified | Unverified]
 
 _NANOSECONDS: Final = 1_000_000_000
 _PART_MISSING: Final = "A part of the request that this sender signs is missing or repeated."
@@ -67,21 +72,56 @@ class SignatureWay:
     """
     A scheme of signatures that counts, with its keys.
 
+    @ivar check_body: checks a short body at once; None where it takes more than that.
     @param objects_only: only bodies that are JSON objects verify, see
         L{webhookrx.senders.definition.SenderDefinition.objects_only}.
     """
 
-    __slots__ = ("keys", "objects_only", "scheme", "takes_pieces")
+    __slots__ = ("check_body", "keys", "objects_only", "scheme", "takes_pieces")
 
     def __init__(self, scheme: CompiledScheme, keys: Algorithm, *, objects_only: bool = False) -> None:
         self.scheme = scheme
         self.keys = keys
         self.objects_only = objects_only
         self.takes_pieces = keys.takes_pieces and scheme.text.streams and not scheme.at_in_body
+        self.check_body: CheckBody | None = None
+        text = scheme.text
+        is_body = text.begins_with_body and text.ends_with_body and text.streams
+        if scheme.only_header and is_body and scheme.moment is None and not objects_only and isinstance(keys, Mac):
+            self.check_body = _CheckOfBody(scheme, keys).check
 
     def begin(self, request: SignedRequest) -> Verification:
         """Begin the check of a request."""
         return _SignatureVerification(self, request)
+
+
+class _CheckOfBody:
+    """
+    The most common check: one header is the code of the body and of nothing else. It does what
+    L{_SignatureVerification} does, in half the time.
+    """
+
+    __slots__ = ("_header", "_keys", "_scheme", "_size")
+
+    def __init__(self, scheme: CompiledScheme, keys: Mac) -> None:
+        self._scheme = scheme
+        self._header = scheme.only_header
+        self._size = keys.size
+        self._keys = [(Verified(name), *halves) for name, halves in zip(keys.names, keys.halves, strict=True)]
+
+    def check(self, head: Head, body: bytes) -> Verified | Unverified:
+        """See L{Verification.finish}; the body is short."""
+        values = head.values(self._header)
+        signature = self._scheme.signature(values[0]) if len(values) == 1 else None
+        if not signature or len(signature) != self._size:
+            return _refused(SIGNATURE_MISSING)
+        for verified, inner, outer in self._keys:
+            context, whole = inner.copy(), outer.copy()
+            context.update(body)
+            whole.update(context.digest())
+            if compare_digest(whole.digest(), signature):
+                return verified
+        return _refused(BAD_SIGNATURE)
 
 
 class _SignatureVerification(Verification):

@@ -13,6 +13,7 @@ from webhookrx.senders.signatures.algorithms import SecretItself, algorithm_with
 from webhookrx.senders.signatures.code_verifiers import WITHOUT_SECRETS, CodeOptions, KeySource, code_verifier
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, compile_scheme
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
+from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.signed_request import NO_SETTINGS, Settings, SignedRequest
 from webhookrx.senders.signatures.verification import (
     CodeWay,
@@ -22,6 +23,7 @@ from webhookrx.senders.signatures.verification import (
     Verification,
     Way,
 )
+from webhookrx.yield_point import PIECE
 
 if TYPE_CHECKING:
     from webhookrx.senders.definition import SenderDefinition
@@ -66,6 +68,7 @@ class Verifier:
         self.takes_pieces = any(way.takes_pieces for way in self.ways)
         self.takes_wire = any("wire" in way.scheme.text.places for way in self.ways)
         self._only = self.ways[0] if len(self.ways) == 1 else None
+        self._check_body = self._only.check_body if isinstance(self._only, SignatureWay) else None
 
     @property
     def shows_secret(self) -> bool:
@@ -76,6 +79,18 @@ class Verifier:
     def binds_body(self) -> bool:
         """Whether each way to prove a request covers its body."""
         return all(way.scheme.binds_body for way in self.ways)
+
+    def check(
+        self, head: Head, query: Mapping[str, str | list[str]], body: bytes, now: int, wire: bytes | None = None
+    ) -> Verified | Unverified:
+        """
+        Check a request whose body is there: as L{begin} does, and L{Verification.finish}.
+
+        @param query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
+        """
+        if self._check_body is not None and len(body) <= PIECE:
+            return self._check_body(head, body)
+        return self.begin(head, query).finish(body, now, wire)
 
     def begin(self, head: Head, query: Mapping[str, str | list[str]]) -> Verification:
         """
