@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hashlib import blake2b
 from math import ceil
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from msgspec import Struct
 
@@ -28,6 +28,9 @@ NAMED: Final = 4096
 """Buckets of sources and tokens."""
 ADDRESSES: Final = 65_536
 """Buckets of addresses."""
+
+SHARED: Final = 16
+"""Buckets of one source that addresses share while there are too many."""
 
 _WAYS: Final = 8
 """Places in which one bucket may be."""
@@ -77,13 +80,42 @@ class BucketLock(Protocol):
         """Give it back."""
 
 
+class _Bucket(NamedTuple):
+    """
+    A bucket as it was found.
+
+    @ivar place: where it is, or may be.
+    @ivar tag: what is to stand there, so that it is found again.
+    @ivar messages: until when the rate of messages is used up.
+    @ivar bytes: the same for bytes.
+    """
+
+    place: int
+    tag: int
+    messages: float
+    bytes: float
+
+    def wait(self, quota: SourceQuota, messages: int, size: int, now: float, begun: int) -> float:
+        """Return the seconds until there is room; see L{Buckets.take}."""
+        wait = 0.0
+        for rate, amount, until, own in (
+            (quota.messages, messages, self.messages, 0),
+            (quota.bytes, size, self.bytes, begun),
+        ):
+            if rate is not None and amount:
+                used = max(0.0, until - now) - own / rate
+                wait = max(wait, used + min(amount / rate, quota.burst) - quota.burst)
+        return wait if wait > _ROUNDING else 0.0
+
+
 class Buckets:
     """
     The buckets of all quotas, in memory that several processes may share.
 
-    There are only so many places. A bucket that is full again says nothing, so its place is free. When none of its
-    places is free, a newcomer takes the place of the bucket that is nearest to full, and begins as empty as that one
-    is: so nobody gains by many addresses that wash others out, and whoever comes then has a share, not nothing.
+    There are only so many places. A bucket that is full again says nothing, so its place is free. While all places
+    where an address could have a bucket belong to others, it shares one of L{SHARED} buckets of its source, and begins
+    no fuller than that one is once a place is free: so nobody gains by many addresses that come with him, and whoever
+    comes then has a share, not nothing.
 
     A refusal writes nothing and takes no lock. A process that can't have the lock soon, since another one was stopped
     while it had it, goes on without: then what one of both takes may be left uncounted.
@@ -119,80 +151,77 @@ class Buckets:
         @param begun: bytes that were taken before for the same body: they don't count against the rest of it.
         @return: 0.0 when it was taken; else nothing was, and this is in how many seconds there may be room.
         """
-        tag, first = self._places(quota, source, whose)
-        place, wait = self._look(quota, tag, first, messages, size, now, begun)
+        lock = self._lock
+        bucket = self._find(quota, source, whose, now)
+        wait = bucket.wait(quota, messages, size, now, begun)
         if wait:
             return wait
-        locked = self._lock is not None and self._lock.acquire()
+        if lock is None or not lock.acquire():
+            self._add(quota, bucket, messages, size, now)
+            return 0.0
         try:
-            if locked:
-                place, wait = self._look(quota, tag, first, messages, size, now, begun)
-                if wait:
-                    return wait
-            self._add(quota, tag, place, messages, size, now)
+            bucket = self._find(quota, source, whose, now)
+            wait = bucket.wait(quota, messages, size, now, begun)
+            if not wait:
+                self._add(quota, bucket, messages, size, now)
+            return wait
         finally:
-            if locked:
-                assert self._lock is not None
-                self._lock.release()
-        return 0.0
+            lock.release()
 
     def charge(self, quota: SourceQuota, source: str, whose: str, messages: int, size: int, now: float) -> None:
         """Take from a bucket whether there is room or not: what comes next waits for longer. See L{take}."""
-        tag, first = self._places(quota, source, whose)
-        locked = self._lock is not None and self._lock.acquire()
+        is_locked = self._lock is not None and self._lock.acquire()
         try:
-            self._add(quota, tag, self._place(tag, first), messages, size, now)
+            self._add(quota, self._find(quota, source, whose, now), messages, size, now)
         finally:
-            if locked:
-                assert self._lock is not None
+            if self._lock is not None and is_locked:
                 self._lock.release()
 
-    def _places(self, quota: SourceQuota, source: str, whose: str) -> tuple[int, int]:
-        """Return the tag of a bucket, and the first of the places in which it may be."""
-        digest = blake2b(f"{source}\0{whose}".encode("utf-8", "surrogatepass"), key=self._secret, digest_size=16)
-        both = digest.digest()
-        tag = int.from_bytes(both[:8], "little") or 1  # 0 is that of no bucket
-        number = int.from_bytes(both[8:], "little")
-        if quota.per == "address":
-            return tag, NAMED + number % (ADDRESSES // _WAYS) * _WAYS
-        return tag, number % (NAMED // _WAYS) * _WAYS
+    def _add(self, quota: SourceQuota, bucket: _Bucket, messages: int, size: int, now: float) -> None:
+        place = bucket.place
+        self._tags[place] = bucket.tag
+        self._messages[place] = max(now, bucket.messages) + (messages / quota.messages if quota.messages else 0.0)
+        self._bytes[place] = max(now, bucket.bytes) + (size / quota.bytes if quota.bytes else 0.0)
 
-    def _place(self, tag: int, first: int) -> int:
-        """Return where a bucket is; where it is to be, if it is nowhere."""
+    # -- places --------------------------------------------------------------------------------------------------
+
+    def _find(self, quota: SourceQuota, source: str, whose: str, now: float) -> _Bucket:
+        """Return a bucket, or where it is to be."""
+        tag, number = self._hash(source, whose)
+        if quota.per != "address":
+            return self._named(tag, number, now)
+        first = NAMED + number % (ADDRESSES // _WAYS) * _WAYS
+        bucket, is_it = self._look(tag, first)
+        if is_it:
+            return bucket
+        shared = self._named(*self._hash(source, f"\0{number % SHARED}"), now)
+        if max(bucket.messages, bucket.bytes) > now:
+            return shared
+        return bucket._replace(tag=tag, messages=shared.messages, bytes=shared.bytes)
+
+    def _named(self, tag: int, number: int, now: float) -> _Bucket:
+        """Return a bucket of those whose number the settings bound."""
+        bucket, is_it = self._look(tag, number % (NAMED // _WAYS) * _WAYS)
+        if is_it or max(bucket.messages, bucket.bytes) > now:
+            return bucket  # in the end, two share one
+        return bucket._replace(tag=tag)
+
+    def _look(self, tag: int, first: int) -> tuple[_Bucket, bool]:
+        """Return the bucket with a tag in some places, or the fullest one there; and whether it is the one."""
         end = first + _WAYS
         tags = self._tags[first:end].tolist()
         if tag in tags:
-            return first + tags.index(tag)
-        until = list(map(max, self._messages[first:end], self._bytes[first:end]))
-        return first + until.index(min(until))
+            place, is_it = first + tags.index(tag), True
+        else:
+            until = list(map(max, self._messages[first:end], self._bytes[first:end]))
+            place, is_it = first + until.index(min(until)), False
+        return _Bucket(place, tags[place - first], self._messages[place], self._bytes[place]), is_it
 
-    def _look(
-        self, quota: SourceQuota, tag: int, first: int, messages: int, size: int, now: float, begun: int
-    ) -> tuple[int, float]:
-        place = self._place(tag, first)
-        is_new = self._tags[place] != tag
-        wait = 0.0
-        for rate, amount, column, known in (
-            (quota.messages, messages, self._messages, 0),
-            (quota.bytes, size, self._bytes, begun),
-        ):
-            if rate is not None and amount:
-                ahead = max(0.0, column[place] - now)
-                if is_new:
-                    ahead = min(ahead, quota.burst)
-                needed = min(amount / rate, quota.burst)
-                wait = max(wait, ahead - known / rate + needed - quota.burst)
-        return place, wait if wait > _ROUNDING else 0.0
-
-    def _add(self, quota: SourceQuota, tag: int, place: int, messages: int, size: int, now: float) -> None:
-        is_new = self._tags[place] != tag
-        for rate, amount, column in ((quota.messages, messages, self._messages), (quota.bytes, size, self._bytes)):
-            until = max(now, column[place])
-            if is_new:
-                until = min(until, now + quota.burst)
-            column[place] = until + (amount / rate if rate is not None else 0.0)
-        if is_new:
-            self._tags[place] = tag
+    def _hash(self, source: str, whose: str) -> tuple[int, int]:
+        """Return the tag of a bucket, and a number for where it is."""
+        text = f"{source}\0{whose}".encode("utf-8", "surrogatepass")
+        digest = blake2b(text, key=self._secret, digest_size=16).digest()
+        return int.from_bytes(digest[:8], "little") or 1, int.from_bytes(digest[8:], "little")  # 0 is no bucket's
 
 
 def retry_after(wait: float) -> int:
