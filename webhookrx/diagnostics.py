@@ -157,6 +157,7 @@ ROUTER_CODES: Final = (
         ERROR,
         "A setting of a sender is unknown, has a wrong value, or is missing.",
     ),
+    Code("quota-loses", WARNING, "The sender does not send again what a quota refuses."),
     Code("needs-public-url", ERROR, "The sender signs the URL that it sends to, and the rule has no `public_url`."),
     Code("secrets-file-missing", ERROR, "A file of secrets is missing."),
     Code("secrets-file-unusable", ERROR, "A file of secrets can't be read by the service, or a line of it is wrong."),

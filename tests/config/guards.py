@@ -33,6 +33,9 @@ SENDERS = {
         "  confirm: {kind: flag, meaning: Whether to confirm.}\n"
         "  audience: {meaning: Whom tokens are for.}\n"
     ),
+    "demo-once": "behaviour: {retries: none}\n",
+    "demo-by-status": "behaviour: {retries: by-status, retried: [503]}\n",
+    "demo-always": "behaviour: {retries: by-status, retried: [429]}\n",
     "demo-plain": "",
 }
 

@@ -305,6 +305,31 @@ class MistakeTests(GuardCase):
         (warning,) = self.warnings(f"sender: demo\nsecrets_file: {self.secrets}")
         self.assertIn('"secrets" can be read or written by every user: chmod 640 or less.', warning)
 
+    def test_quota_that_loses(self) -> None:
+        """A quota for a sender that does not send again after 429 is a warning."""
+        for name, warned in (("demo-once", 1), ("demo-by-status", 1), ("demo-always", 0), ("demo-plain", 0)):
+            warnings = self.warnings(f"sender: {name}\nquota: {{messages: 1/s}}")
+            self.assertEqual(warned, len(warnings), name)
+            if warned:
+                self.assertIn(f"x.yaml:4: quota: {name} does not send again what a quota refuses with 429", warnings[0])
+            self.assertEqual([], self.warnings(f"sender: {name}"))
+
+    def test_state_directory(self) -> None:
+        """Deliveries are kept in the state directory; without one, a restart forgets them, and that is a warning."""
+        state = os.path.join(self.directory, "state")
+        text = "sender: demo\nverify: off\nidempotency: 24h"
+        resolved = self.start(f"{text}\nstate_dir: {state}")
+        self.assertEqual((state, ()), (resolved.settings.state_dir, resolved.settings.warnings))
+        (warning,) = self.warnings(text)
+        self.assertIn("Without a state directory", warning)
+        self.assertIsNone(self.start(text).settings.state_dir)
+        os.mkdir(state)
+        under_systemd = start({"STATE_DIRECTORY": state}, config=self.config(text)).settings
+        self.assertEqual((state, ()), (under_systemd.state_dir, under_systemd.warnings))
+        (warning,) = self.warnings(f"paths: /a\nverify: off\nsender: demo\nstate_dir: {state}")
+        self.assertIn("state_dir: It is not used without --rules, or a source with idempotency.", warning)
+        self.assertIn("state_dir: ", "".join(self.errors(f"{text}\nstate_dir: /dev/null/x")))
+
     def test_verify_token(self) -> None:
         """A sender that asks with a verify token is refused without a secret of this name, which is said."""
         tokens = self.write("verify-tokens", "verify-token = x\n")

@@ -16,6 +16,7 @@ from webhookrx.intake.networks import LIST_NAME, parse_network
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.quantities import read_flag
 from webhookrx.senders.definition import SenderDefinition, Setting
+from webhookrx.senders.handshakes.costs import sends_again_after
 from webhookrx.senders.signatures.verifier import names_files
 from webhookrx.settings import GuardSettings
 
@@ -169,6 +170,10 @@ class _GuardResolver:
         if values.idempotency is not None and not sender.delivery:
             sentence = f"Deliveries of this sender have no ids: the definition {name} has no delivery."
             self._blame("sender-lacks", "idempotency", sentence)
+        if values.quota is not None and sends_again_after(sender, 429) is False:
+            self._blame(
+                "quota-loses", "quota", f"{sender.id} does not send again what a quota refuses with 429: that is lost."
+            )
         handshake = bool(sender.handshake) if words.handshake is None else words.handshake
         if handshake and not sender.handshake:
             sentence = f"This sender asks nothing: the definition {name} has no handshake."

@@ -131,6 +131,12 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
         if form is not None:
             router, sources = form.router, join_sources(sources, form, problems)
             effective += form.effective
+    if state_dir is None and any(source.guard and source.guard.idempotency for source in sources):
+        service.warn(
+            "state-dir",
+            "Without a state directory (--state-dir, or StateDirectory= of systemd), a restart forgets the deliveries "
+            "of idempotency, which may be stored again.",
+        )
     drain_timeout = service.duration("drain-timeout", Settings((), ()).drain_timeout)
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, environment.cpus)

@@ -40,6 +40,14 @@ def cost_of_refusal(definition: SenderDefinition) -> str:
     return f"{told}. {note}{_UNCONFIRMED if 'note' in behaviour.unconfirmed else ''}."
 
 
+def sends_again_after(definition: SenderDefinition, status: int) -> bool | None:
+    """Tell whether a sender sends again what was refused with a status; None when that is not known."""
+    behaviour = definition.behaviour
+    if behaviour is None or not behaviour.retries:
+        return None
+    return status in behaviour.retried if behaviour.retries == "by-status" else behaviour.retries != "none"
+
+
 def deadline_of(definition: SenderDefinition) -> float | None:
     """Return the seconds that a sender waits for an answer; None when that is not known."""
     behaviour = definition.behaviour
