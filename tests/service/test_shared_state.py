@@ -60,7 +60,7 @@ class SharedStateTests(SynchronousTestCase):
         self.assertIsNone(one.locks)
         now = time.monotonic()
         self.assertEqual([0.0, 0.0], [state.buckets.take(QUOTA, "s", "", 1, 0, now) for state in (one, other)])
-        self.assertNotEqual(one.buckets._places(QUOTA, "s", ""), other.buckets._places(QUOTA, "s", ""))
+        self.assertNotEqual(one.buckets._hash("s", ""), other.buckets._hash("s", ""))
 
     def test_times(self) -> None:
         """Times in the ring are those of the wall clock at the start."""

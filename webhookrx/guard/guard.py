@@ -451,10 +451,21 @@ class Guard:
         values = passage.head.values(b"content-type")
         media_type = values[0].partition(b";")[0].strip().lower().decode("latin-1") if values else ""
         try:
-            passage.bundle = self.parts.splitter.split(passage.body, media_type)
+            bundle = self.parts.splitter.split(passage.body, media_type)
         except RequestRefused as refused:
             return self._refused(refused.reason, refused.detail)
+        passage.bundle = bundle
+        events = 1 if bundle is None else len(bundle.events)
+        if self.parts.quota is not None and events > 1:
+            self._charge_for_events(self.parts.quota, passage, events - 1)
         return None
+
+    def _charge_for_events(self, quota: SourceQuota, passage: Passage, more: int) -> None:
+        """Charge its quota for events beyond the first: how many there are nobody could tell when it was admitted."""
+        buckets = self.parts.buckets
+        assert buckets is not None
+        whose = quota.whose(passage.token, self.source_ip(passage.head))
+        buckets.charge(quota, self.rules.name, whose, more, 0, self._clock())
 
     # -- what is known -------------------------------------------------------------------------------------------
 
