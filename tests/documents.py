@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from tests.api_page import observer_api
 from tests.refusals import cause_table
+from tests.sender_pages import PAGES, page_list, sender_page
 from webhookrx.config.limits import limit_table
 from webhookrx.config.options import option_table
 from webhookrx.config.store_options import store_option_table
@@ -161,6 +162,8 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "severities": ("docs/reference/sender-definitions.md", severity_table),
     "sender-format": ("docs/reference/sender-definitions.md", entry_table),
     "entry-codes": ("docs/reference/sender-definitions.md", entry_code_table),
+    "sender-pages": ("docs/how-to/verified-senders.md", page_list),
+    **{f"senders-{name}": (f"docs/how-to/senders/{name}.md", partial(sender_page, name)) for name in PAGES},
     **{f"options-{name}": ("docs/reference/stores.md", partial(store_table, name)) for name in STORES},
     **{f"relay-options-{name}": ("docs/reference/relay.md", partial(broker_table, name)) for name in BROKERS},
 }

@@ -246,8 +246,11 @@ class YamlExampleTests(SynchronousTestCase):
             ("cert.pem", "tls-cert.pem"),
         ):
             os.symlink(os.path.join(directory, pair_file), os.path.join(directory, name))
-        with open(os.path.join(directory, "token"), "w") as file:
-            file.write("TOKEN\n")
+        for name, text in (("token", "TOKEN\n"), ("github", "2026-11 = SECRET\n")):
+            path = os.path.join(directory, name)
+            with open(path, "w") as file:
+                file.write(text)
+            os.chmod(path, 0o600)
         loaded = 0
         for page in documents.pages():
             for block in documents.blocks(page.read_text()):
