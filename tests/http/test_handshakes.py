@@ -158,6 +158,14 @@ class QuestionTests(SynchronousTestCase):
         site = site_of("slack", {"app": SECRET})
         self.assert_refused(site, site.ask(post(SLACK, b"/hooks")), 401, "signature_missing")
 
+    def test_large(self) -> None:
+        """A body of more than 64 KiB is a message, whatever else it looks like."""
+        site = site_of("slack", {"app": SECRET})
+        for blanks, messages in ((60_000, 0), (70_000, 1)):
+            body = SLACK[:-1] + b" " * blanks + b"}"
+            answer = site.ask(post(body, b"/hooks", lines_of(slack_headers(body))))
+            self.assertEqual((200, messages), (answer.status, len(site.messages)))
+
     def test_compressed(self) -> None:
         """The probe of Logpush comes compressed, and is told from its logs."""
         site = site_of("cloudflare-logpush", {})

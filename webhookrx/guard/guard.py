@@ -43,10 +43,11 @@ from webhookrx.intake.networks import AllowList
 from webhookrx.intake.provenance import BY_CLIENT, BY_SIGNATURE, BY_TOKEN, MAX_TEXT, NOT_VERIFIED, Provenance
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.intake.urlencoded import remembered_query
+from webhookrx.message.fields import MISSING
 from webhookrx.senders.classifier import attempt_number, delivery_text
 from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.handshakes import AnswerFailed, HandshakeAnswer, Handshakes, SenderAnswers
+from webhookrx.senders.handshakes import LARGEST_QUESTION, AnswerFailed, HandshakeAnswer, Handshakes, SenderAnswers
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.verification import Verification
 from webhookrx.senders.signatures.verifier import Verifier
@@ -133,13 +134,15 @@ class Guard:
         sender, handshakes = parts.sender, parts.handshakes
         self._sender = "" if sender is None else sender.id
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
-        asks = handshakes is not None and handshakes.asks_bodies
+        asks_unsigned = handshakes is not None and handshakes.asks_unsigned
+        asks_signed = handshakes is not None and handshakes.asks_signed
+        answers = parts.answers is not None and parts.answers.asks_bodies
         attempt = None if sender is None else sender.attempt
         inside = sender is not None and (
             sender.delivery_is_inside or (attempt is not None and attempt.root is not None)
         )
         self._has_attempt = attempt is not None
-        self.reads_bodies = bool(asks or inside or parts.answers or parts.splitter)
+        self.reads_bodies = bool(asks_unsigned or asks_signed or inside or answers or parts.splitter)
         self.on_head = _configured(
             ("address", parts.allow, self.address),
             ("client", parts.clients, self.client),
@@ -153,9 +156,9 @@ class Guard:
         # The method of nearly all, and what is not asked of it.
         self._on_post = tuple(each for each in self.on_head if each[0] != "method")
         self.on_body = _configured(
-            ("question", asks, self.question),
+            ("question", asks_unsigned, self.question),
             ("signature", parts.verifier, self.signature),
-            ("signed_question", asks, self.signed_question),
+            ("signed_question", asks_signed, self.signed_question),
             ("delivery", sender is not None and sender.deliveries, self.delivery),
         )
         verifier, tokens = parts.verifier, parts.tokens
@@ -368,7 +371,7 @@ class Guard:
         """Answer a question that is told by its body and need not be signed."""
         handshakes = self.parts.handshakes
         assert handshakes is not None
-        if passage.question is not None or not handshakes.may_ask(len(passage.body)):
+        if passage.question is not None or len(passage.body) > LARGEST_QUESTION:
             return None
         return self._asked(passage, handshakes.before_signature(self.evidence(passage), self._clock()))
 
@@ -407,7 +410,7 @@ class Guard:
         """Answer a question that must be signed."""
         handshakes = self.parts.handshakes
         assert handshakes is not None
-        if passage.question is not None or not handshakes.may_ask(len(passage.body)):
+        if passage.question is not None or len(passage.body) > LARGEST_QUESTION:
             return None
         secret = None if passage.verified is None else passage.verified.secret
         return self._asked(passage, handshakes.after_signature(self.evidence(passage), secret, self._clock()))
@@ -437,8 +440,10 @@ class Guard:
         assert self.parts.answers is not None
         if passage.reply is not None:
             return None
+        answers = self.parts.answers
+        evidence = self.evidence(passage) if answers.asks_bodies else _of_head(passage)
         try:
-            passage.reply = self.parts.answers.stored(self.evidence(passage), self._wall_clock())
+            passage.reply = answers.stored(evidence, self._wall_clock())
         except AnswerFailed as failed:
             return self._refused(failed.reason, str(failed))
         return None
@@ -501,3 +506,9 @@ def _configured(*decisions: tuple[str, object, Decision]) -> Decisions:
     """Return those decisions whose part is there."""
     found: Iterable[tuple[str, object, Decision]] = decisions
     return tuple((name, decide) for name, part, decide in found if part)
+
+
+def _of_head(passage: Passage) -> Evidence:
+    """Return what places outside the body are looked up in."""
+    assert passage.admission is not None, "its head was admitted"
+    return Evidence(passage.head, passage.admission.query, b"", "", MISSING)

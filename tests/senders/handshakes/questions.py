@@ -69,7 +69,7 @@ def ask(
     if ending is not None:
         return ending
     evidence = known_of(head, query, raw)
-    ending = asked.before_signature(evidence, 0.0) if asked.may_ask(len(raw)) else None
+    ending = asked.before_signature(evidence, 0.0)
     if ending is not None:
         return ending
     name = None
@@ -78,4 +78,4 @@ def ask(
         if isinstance(outcome, Unverified):
             return Refused(outcome.reason, outcome.detail, "hooks")
         name = outcome.secret
-    return asked.after_signature(evidence, name, 0.0) if asked.may_ask(len(raw)) else None
+    return asked.after_signature(evidence, name, 0.0)

@@ -22,7 +22,8 @@ FIREHOSE = {"requestId": REQUEST_ID, "timestamp": 1578090901599, "records": [{"d
 
 def answers_of(answer: Any, **settings: Any) -> SenderAnswers:
     """Return what a definition with this C{answer} answers."""
-    return SenderAnswers(entry_of(answer=answer), settings=settings)
+    declared = {name: {"meaning": "A code."} for name in settings}
+    return SenderAnswers(entry_of(answer=answer, settings=declared), settings=settings)
 
 
 class StoredTests(SynchronousTestCase):

@@ -53,7 +53,8 @@ class HandshakeProblemTests(SynchronousTestCase):
             handshake("when: {only_keys: [a]}, signed: no"),
             handshake("when: {empty_body: yes}, signed: no"),
             handshake("when: {headers: {x-a: '*'}}, signed: yes") + SIGNED,
-            handshake(f"{GET}, equal: 'query:t', reply: {{X-A: '{{query:q}} {{setting:a}}'}}, status: 204, keep: yes"),
+            handshake(f"{GET}, equal: 'query:t', reply: {{X-A: '{{query:q}} {{setting:a}}'}}, status: 204, keep: yes")
+            + "settings: {a: {meaning: A code.}}\n",
         ):
             self.assertEqual(problems(text), [], text)
 
@@ -69,7 +70,12 @@ class HandshakeProblemTests(SynchronousTestCase):
             (handshake(f"{GET}, proof: {{of: 'v0:{{query:q}}'}}, {SHAPE}") + SIGNED, "handshake[0].proof.of"),
             (handshake(f"{GET}, proof: {{of: '{{query:q}}:{{query:r}}'}}, {SHAPE}") + SIGNED, "handshake[0].proof.of"),
             (handshake(f"{GET}, proof: {{of: 'x'}}, {SHAPE}") + SIGNED, "handshake[0].proof.of"),
-            (handshake(f"{GET}, proof: {{of: '{{query:q}}{{setting:a}}'}}, {SHAPE}") + SIGNED, "handshake[0].proof.of"),
+            (
+                handshake(f"{GET}, proof: {{of: '{{query:q}}{{setting:a}}'}}, {SHAPE}")
+                + SIGNED
+                + "settings: {a: {meaning: A code.}}\n",
+                "handshake[0].proof.of",
+            ),
             (handshake(f"{GET}, proof: {{of: '{{query:q}}', algorithm: sha256}}, {SHAPE}"), "handshake[0].proof.of"),
             (handshake(f"{GET}, {PROOF}, {SHAPE}"), "handshake[0].proof"),
             (
@@ -124,6 +130,8 @@ class HandshakeProblemTests(SynchronousTestCase):
             (handshake(f"{GET}, text: '{{secret}}'"), "entry-place", "handshake[0].text"),
             (handshake(f"{GET}, text: '{{now:unix}}'"), "entry-place", "handshake[0].text"),
             (handshake(f"{GET}, text: 'a }} b'"), "entry-place", "handshake[0].text"),
+            (handshake(f"{GET}, text: '{{setting:a}}'"), "entry-place", "handshake[0].text"),
+            (handshake(f"{GET}, text: '{{setting:}}'"), "entry-place", "handshake[0].text"),
             (handshake(f"{GET}, json: {{a: {{b: ['{{c}}']}}}}"), "entry-place", "handshake[0].json.a.b[0]"),
             (handshake(f"{GET}, json: {{a: b}}, text: c"), "entry-answer", "handshake[0]"),
             (handshake(f"{GET}, reply: {{'X Y': a}}"), "entry-header", 'handshake[0].reply["X Y"]'),
@@ -179,6 +187,7 @@ class AnswerProblemTests(SynchronousTestCase):
             ("answer: {status: 204, text: a}\n", "entry-answer", "answer.status"),
             ("answer: {status: 204, json: {}}\n", "entry-answer", "answer.status"),
             ("answer: {text: '{proof}'}\n", "entry-place", "answer.text"),
+            ("answer: {reply: {X-A: '{setting:a}'}}\n", "entry-place", "answer.reply.X-A"),
             ("answer: {text: '{reason}'}\n", "entry-place", "answer.text"),
             ("answer: {json: {}, content_type: a/b}\n", "entry-answer", "answer.content_type"),
             ('answer: {content_type: " a/b"}\n', "entry-answer", "answer.content_type"),

@@ -5,7 +5,7 @@ The questions that a sender asks before it sends, and the answers that it wants 
 from __future__ import annotations
 
 from webhookrx.senders.handshakes.answers import AnswerFailed, SenderAnswers
-from webhookrx.senders.handshakes.handshakes import HandshakeAnswer, Handshakes
+from webhookrx.senders.handshakes.handshakes import LARGEST_QUESTION, HandshakeAnswer, Handshakes
 from webhookrx.senders.handshakes.rate import HandshakeRate
 
-__all__ = ["AnswerFailed", "HandshakeAnswer", "HandshakeRate", "Handshakes", "SenderAnswers"]
+__all__ = ["LARGEST_QUESTION", "AnswerFailed", "HandshakeAnswer", "HandshakeRate", "Handshakes", "SenderAnswers"]

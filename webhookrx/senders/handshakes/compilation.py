@@ -89,19 +89,19 @@ class CompiledAnswer(msgspec.Struct, frozen=True, gc=False):
 
 def compiled_handshakes(definition: SenderDefinition) -> tuple[CompiledHandshake, ...]:
     """Make the questions of a definition ready, in which nothing is wrong."""
-    return _AnswerCompilation([]).handshakes(definition)
+    return _AnswerCompilation([], definition).handshakes()
 
 
 def compiled_answers(definition: SenderDefinition) -> tuple[CompiledAnswer, ...]:
     """Make the answers of a definition ready, in which nothing is wrong."""
-    return _AnswerCompilation([]).answers(definition)
+    return _AnswerCompilation([], definition).answers()
 
 
 def check_answers(definition: SenderDefinition, problems: list[Diagnostic]) -> None:
     """Add all that is wrong with the questions, the answers and the behaviour of a definition."""
-    compilation = _AnswerCompilation(problems)
-    compilation.handshakes(definition)
-    compilation.answers(definition)
+    compilation = _AnswerCompilation(problems, definition)
+    compilation.handshakes()
+    compilation.answers()
     if definition.behaviour is not None:
         compilation.check_behaviour(definition.behaviour)
 
@@ -109,8 +109,9 @@ def check_answers(definition: SenderDefinition, problems: list[Diagnostic]) -> N
 class _AnswerCompilation:
     """Goes through questions and answers, and gathers what is wrong."""
 
-    def __init__(self, problems: list[Diagnostic]) -> None:
+    def __init__(self, problems: list[Diagnostic], definition: SenderDefinition) -> None:
         self._problems = problems
+        self._definition = definition
         self._conditions = ConditionReader(problems)
 
     def _blame(self, path: Path, sentence: str, code: str = "entry-handshake") -> None:
@@ -122,13 +123,14 @@ class _AnswerCompilation:
 
     # -- questions -----------------------------------------------------------------------------------------------
 
-    def handshakes(self, definition: SenderDefinition) -> tuple[CompiledHandshake, ...]:
+    def handshakes(self) -> tuple[CompiledHandshake, ...]:
         """Return the questions in the order of the file."""
+        definition = self._definition
         compiled = [
             self._handshake(handshake, ("handshake", number)) for number, handshake in enumerate(definition.handshake)
         ]
         for number, handshake in enumerate(definition.handshake):
-            self._check_signatures(definition, handshake, ("handshake", number))
+            self._check_signatures(handshake, ("handshake", number))
         return tuple(each for each in compiled if each is not None)
 
     def _handshake(self, handshake: Handshake, home: Path) -> CompiledHandshake | None:
@@ -189,8 +191,9 @@ class _AnswerCompilation:
         if handshake.proof is not None and is_post and not handshake.must_be_signed:
             self._blame((*home, "signed"), "A POST that is answered with a proof must be signed.")
 
-    def _check_signatures(self, definition: SenderDefinition, handshake: Handshake, home: Path) -> None:
+    def _check_signatures(self, handshake: Handshake, home: Path) -> None:
         """Find what the signatures of the sender don't go with: proofs above all, which must never be one of them."""
+        definition = self._definition
         schemes = definition.schemes
         if handshake.must_be_signed and not schemes:
             self._blame(home, "Without verify no question is signed; write signed: no.")
@@ -237,8 +240,9 @@ class _AnswerCompilation:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def answers(self, definition: SenderDefinition) -> tuple[CompiledAnswer, ...]:
+    def answers(self) -> tuple[CompiledAnswer, ...]:
         """Return the answers in the order of the file."""
+        definition = self._definition
         several = isinstance(definition.answer, tuple)
         compiled = [
             self._answer(answer, ("answer", number) if several else ("answer",))
@@ -311,7 +315,11 @@ class _AnswerCompilation:
 
     def _text(self, text: str, path: Path, words: tuple[str, ...]) -> AnswerText | None:
         try:
-            return AnswerText(text, words)
+            read = AnswerText(text, words)
+            for name in read.settings:
+                if name not in self._definition.settings:
+                    self._blame(path, f"There is no {name!r} among the settings of this definition.", "entry-place")
+            return read
         except LocatorError as error:
             self._problems.append(diagnose("entry-place", path, str(error), *line_and_column(text, error.column)))
             return None

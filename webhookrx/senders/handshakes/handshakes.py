@@ -40,8 +40,8 @@ from webhookrx.senders.handshakes.texts import (
 from webhookrx.senders.signatures.algorithms import Mac, algorithm_with
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 
-LARGEST: Final = 64 * 1024
-"""Bytes of a body that may be a question; what is larger is a message."""
+LARGEST_QUESTION: Final = 64 * 1024
+"""Bytes of a body, unpacked, that may be a question; what is larger is a message."""
 
 
 class HandshakeAnswer(msgspec.Struct, frozen=True, gc=False):
@@ -66,7 +66,8 @@ class Handshakes:
     @param public_url: what C{{url}} is.
     @param source: the name of the source, for refusals.
     @ivar kinds: the names of all questions.
-    @ivar asks_bodies: some questions are told by their body.
+    @ivar asks_unsigned: some questions are told by their body, and need not be signed.
+    @ivar asks_signed: some must be signed.
     """
 
     def __init__(
@@ -80,7 +81,9 @@ class Handshakes:
     ) -> None:
         compiled = compiled_handshakes(definition)
         self._by_head = tuple(each for each in compiled if each.by_head)
-        self._by_body = tuple(each for each in compiled if not each.by_head)
+        by_body = [each for each in compiled if not each.by_head]
+        self._unsigned = tuple(each for each in by_body if not each.definition.must_be_signed)
+        self._signed = tuple(each for each in by_body if each.definition.must_be_signed)
         self._methods = frozenset(each.method for each in compiled)
         self._settings = words_of_settings(settings or {})
         given = tuple(secrets)
@@ -91,7 +94,8 @@ class Handshakes:
         self._source = source
         self._rate = HandshakeRate()
         self.kinds = tuple(dict.fromkeys(each.definition.kind for each in compiled))
-        self.asks_bodies = bool(self._by_body)
+        self.asks_unsigned = bool(self._unsigned)
+        self.asks_signed = bool(self._signed)
 
     def __repr__(self) -> str:
         return f"<Handshakes of {self._source}>"
@@ -129,22 +133,13 @@ class Handshakes:
             return None
         return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, self._source, allow=self.allow(head))
 
-    def may_ask(self, size: int) -> bool:
-        """
-        Tell whether a body may be a question, so that it is worth an L{Evidence}.
-
-        @param size: its bytes, unpacked.
-        """
-        return self.asks_bodies and size <= LARGEST
-
     def before_signature(self, evidence: Evidence, now: float) -> HandshakeAnswer | Refused | None:
         """
         Answer a question that is told by its body and need not be signed. To be asked before C{verify}.
 
         @return: None for a request to go on with.
         """
-        asked = (each for each in self._by_body if not each.definition.must_be_signed)
-        return self._answered(asked, evidence, None, now)
+        return self._answered(self._unsigned, evidence, None, now)
 
     def after_signature(self, evidence: Evidence, secret: str | None, now: float) -> HandshakeAnswer | Refused | None:
         """
@@ -154,8 +149,7 @@ class Handshakes:
             signature. A proof is then refused.
         @return: None for a request to go on with.
         """
-        asked = (each for each in self._by_body if each.definition.must_be_signed)
-        return self._answered(asked, evidence, secret, now)
+        return self._answered(self._signed, evidence, secret, now)
 
     def _answered(
         self, asked: Iterable[CompiledHandshake], evidence: Evidence, secret: str | None, now: float

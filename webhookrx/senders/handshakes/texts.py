@@ -105,6 +105,11 @@ class AnswerText:
         self.words = frozenset(piece[0] for piece in self._pieces if isinstance(piece, tuple))
 
     @property
+    def settings(self) -> list[str]:
+        """The names of the settings in it."""
+        return [word.removeprefix(_SETTING) for word in sorted(self.words) if word.startswith(_SETTING)]
+
+    @property
     def has_plain(self) -> bool:
         """Whether there is anything in it that is the same each time."""
         return any(isinstance(piece, str) for piece in self._pieces)
