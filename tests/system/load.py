@@ -7,7 +7,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from tests.system.receiver import PATIENCE, Connection, post, wait_until
 
@@ -20,13 +20,22 @@ class Load:
 
     @param port: where to.
     @param pause: seconds between an answer and the next request.
+    @param request: makes a request of a text.
     @ivar acknowledged: the texts that got a 200, of each sender in order.
     @ivar refused: answers that were no 200.
     @ivar broken: what connections were lost by, before L{stop}.
     @ivar times: how many seconds each 200 took, in the order in which they came.
     """
 
-    def __init__(self, port: int, senders: int = 16, *, source: str = "127.0.0.1", pause: float = 0.0) -> None:
+    def __init__(
+        self,
+        port: int,
+        senders: int = 16,
+        *,
+        source: str = "127.0.0.1",
+        pause: float = 0.0,
+        request: Callable[[bytes], bytes] = post,
+    ) -> None:
         self.acknowledged: list[list[str]] = [[] for _ in range(senders)]
         self.refused: list[object] = []
         self.broken: list[Exception] = []
@@ -35,6 +44,7 @@ class Load:
         self._port = port
         self._source = source
         self._pause = pause
+        self._request = request
         self._stopping = threading.Event()
         self._threads = [threading.Thread(target=self._send, args=(sender,), daemon=True) for sender in range(senders)]
 
@@ -71,7 +81,7 @@ class Load:
                         return
                     text = f"{self._number}.{sender}.{number}"
                     sent_at = time.monotonic()
-                    answer = connection.send(post(text.encode())).answer()
+                    answer = connection.send(self._request(text.encode())).answer()
                     if answer is None:
                         raise ConnectionResetError("closed without an answer")
                     if answer.status != 200:
