@@ -12,7 +12,9 @@ from datetime import UTC, datetime
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.config.starting import write_text
 from tests.documents import ROOT, read
+from tests.system.certificates import self_signed
 from tests.system.sandboxed import settings_of
 from webhookrx.commands import main as command
 from webhookrx.config.limits import LIMITS
@@ -27,9 +29,9 @@ from webhookrx.tap import STDERR_LOG
 UNIT = str(ROOT / "etc" / "systemd" / "webhookrx.service")
 
 
-def load(path: str) -> Resolved:
-    """Return what a configuration file comes to."""
-    environment = Environment({}, datetime.now(UTC), known_observers.known(with_promises=True))
+def load(path: str, **environ: str) -> Resolved:
+    """Return what a configuration file comes to, with these environment variables."""
+    environment = Environment(environ, datetime.now(UTC), known_observers.known(with_promises=True))
     return resolve({"config": (RawValue(path, Origin(("--config",), "test")),)}, environment)
 
 
@@ -59,6 +61,80 @@ class ConfigurationTests(SynchronousTestCase):
         with open(path, "w") as file:
             file.write(text.replace(block[0], re.sub("^# ", "", block[0], flags=re.MULTILINE)))
         self.assertEqual(["file", "file"], [observer.name for observer in load(path).settings.observers])
+
+
+class SenderSampleTests(SynchronousTestCase):
+    """C{etc/senders.yaml}, and the drop-in that gives its secrets to the service."""
+
+    CREDENTIALS = "/run/credentials/webhookrx.service"
+    CONTENTS = (
+        ("github", "2026 = s3cret\n"),
+        ("stripe", "2026 = whsec_s3cret\n"),
+        ("zoom", "2026 = s3cret\n"),
+        ("logpush", "zone-a = t0ken\nzone-b = t0ken2\n"),
+        ("firehose", "2026 = s3cret\n"),
+    )
+
+    def setUp(self) -> None:
+        """Write what the sample names, and the sample with the names of these files."""
+        self.directory = os.path.abspath(self.mktemp())
+        os.mkdir(self.directory)
+        for name, text in self.CONTENTS:
+            write_text(self.directory, name, text)
+        for path, name in zip(self_signed("host").write(self.directory, "host"), ("key.pem", "chain.pem"), strict=True):
+            os.chmod(path, 0o600)
+            os.rename(path, os.path.join(self.directory, name))
+        self.text = read("etc/senders.yaml").replace(self.CREDENTIALS, self.directory)
+
+    def resolved(self, text: str) -> Resolved:
+        """Return what a configuration comes to."""
+        return load(write_text(self.directory, "senders.yaml", text), STATE_DIRECTORY=self.directory)
+
+    def test_loads(self) -> None:
+        """It loads without a warning; each source has its sender, and what that needs."""
+        settings = self.resolved(self.text).settings
+        self.assertEqual((), settings.warnings)
+        guards = {source.name: source.guard for source in settings.sources}
+        self.assertEqual([name for name, _ in self.CONTENTS], list(guards))
+        found = {
+            name: (guard.sender and guard.sender.id, guard.verify, guard.handshake, guard.split, guard.idempotency)
+            for name, guard in guards.items()
+            if guard is not None
+        }
+        day = 86400.0
+        self.assertEqual(
+            {
+                "github": ("github", "required", False, "no", day),
+                "stripe": ("stripe", "required", False, "no", day),
+                "zoom": ("zoom", "required", True, "no", None),
+                "logpush": ("cloudflare-logpush", "off", True, "yes", None),
+                "firehose": ("aws-firehose", "required", False, "yes", day),
+            },
+            found,
+        )
+        logpush = guards["logpush"]
+        assert logpush is not None
+        self.assertEqual(["zone-a", "zone-b"], [token.name for token in logpush.tokens])
+
+    def test_networks(self) -> None:
+        """What is commented out on networks loads, too."""
+        networks = write_text(self.directory, "github-meta.json", '{"hooks": ["192.0.2.0/24"]}')
+        text = re.sub(r"^# (networks:|  github: )", r"\1", self.text, flags=re.MULTILINE)
+        text = text.replace("# allow: [github]", "allow: [github]").replace("/etc/webhookrx/github-meta.json", networks)
+        guard = self.resolved(text).settings.sources[0].guard
+        assert guard is not None
+        self.assertEqual({"github": ("192.0.2.0/24",)}, guard.allow)
+
+    def test_drop_in(self) -> None:
+        """The drop-in has a credential for each file that the sample names, and says what stands for a missing one."""
+        settings = settings_of(str(ROOT / "etc" / "systemd" / "webhookrx.service.d" / "senders.conf"))
+        loaded = {value.partition(":")[0] for value in settings["LoadCredential"]}
+        self.assertEqual({name for name, _ in self.CONTENTS}, loaded)
+        self.assertEqual(loaded, {value.partition(":")[0] for value in settings["SetCredential"]})
+        named = set(re.findall(rf"{self.CREDENTIALS}/([\w.]+)", read("etc/senders.yaml")))
+        of_unit = {value.partition(":")[0] for value in settings_of(UNIT)["LoadCredential"]}
+        self.assertEqual(named - {"key.pem", "chain.pem"}, loaded)
+        self.assertTrue({"key.pem", "chain.pem"} <= of_unit)
 
 
 class UnitTests(SynchronousTestCase):
