@@ -41,6 +41,10 @@ class KnownKeys:
         """
         raise KeyUnavailable
 
+    def renew(self, url: str) -> bool:
+        """Return that no other key will come while settings are read."""
+        return False
+
 
 class KnownSecret(NamedTuple):
     """
@@ -158,14 +162,15 @@ def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> 
     elif guard.verify != "off":
         unusable = list(_unusable(guard, files, keys))
         yield from unusable
+        has_keys = bool(guard.secrets or keys.files or keys.are_fetched)
         problem = None if unusable else _why_not(guard, guard.secrets, keys)
-        if problem is not None:
-            sentence = f"Nothing can be verified: {problem} Give secrets_file with a key, or say verify: off."
-            yield diagnose("no-secret", about, sentence)
-        elif not unusable and not asks_for_secrets(sender) and not (keys.files or keys.are_fetched):
+        if problem is not None and not has_keys and not asks_for_secrets(sender):
             sentence = (
                 "Nothing can be verified: keys of this sender are in signing_certs, or come with fetch_keys: yes."
             )
+            yield diagnose("no-secret", about, sentence)
+        elif problem is not None:
+            sentence = f"Nothing can be verified: {problem} Give secrets_file with a key, or say verify: off."
             yield diagnose("no-secret", about, sentence)
     asks = guard.handshake and any(each.equal for each in sender.handshake)
     if asks and not any(each.is_verify_token for each in guard.secrets):

@@ -148,8 +148,23 @@ class MistakeTests(SynchronousTestCase):
 
     def test_claims(self) -> None:
         """The texts of claims are read like what is signed."""
-        found = _found("  {code: jwt, at: 'header:a', claims: {a: '{body', b: '{setting:two}'}}\n")
+        found = _found(
+            "  {code: jwt, at: 'header:a', algorithms: [ES256], claims: {a: '{body', b: ['x', '{setting:two}']}}\n"
+        )
         self.assertEqual(
-            [("entry-place", "verify.claims.a"), ("entry-signature", "verify.claims.b")],
+            [("entry-place", "verify.claims.a"), ("entry-signature", "verify.claims.b[1]")],
             [(code, field) for code, field, *_ in found],
         )
+
+    def test_token_algorithms(self) -> None:
+        """The algorithms of tokens are named, known, and all with secrets or all with public keys."""
+        for algorithms, words in (
+            ("", "missing"),
+            ("none", "'none' is not one of"),
+            ("HS256, PS256", "'PS256' is not one of"),
+            ("HS256, RS256", "don't go together"),
+        ):
+            verify = f"verify: {{code: jwt, at: 'header:a', algorithms: [{algorithms}]}}\n"
+            _, (found,) = read_definition(_HEAD + verify.encode(), "f")
+            self.assertEqual(("entry-signature", "verify.algorithms"), (found.code, found.field))
+            self.assertIn(words, found.sentence)

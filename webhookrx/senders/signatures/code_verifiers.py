@@ -11,8 +11,10 @@ from typing import Final, Protocol
 import msgspec
 
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme
-from webhookrx.senders.signatures.named_secrets import NamedSecret
+from webhookrx.senders.signatures.key_sets import PublishedKey, key_set
+from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.public_keys import is_signed_by
 from webhookrx.senders.signatures.signed_request import Settings, SignedRequest
 
 WITHOUT_SECRETS: Final = frozenset({"paypal", "sns"})
@@ -24,9 +26,11 @@ class KeySource(Protocol):
     Where public keys of senders come from. It answers at once, with what is there.
 
     @ivar files: the contents of the files that the operator gives.
+    @ivar are_fetched: whether L{fetched} ever returns anything.
     """
 
     files: Sequence[bytes]
+    are_fetched: bool
 
     def fetched(self, url: str) -> bytes:
         """
@@ -34,6 +38,9 @@ class KeySource(Protocol):
 
         @raise KeyUnavailable: it has not been fetched, which may begin now, or nothing is ever fetched.
         """
+
+    def renew(self, url: str) -> bool:
+        """Ask for what is at a URL now, since what was fetched does not do; return whether it may come soon."""
 
 
 class CodeOptions(msgspec.Struct, frozen=True):
@@ -86,3 +93,35 @@ def code_verifier(options: CodeOptions) -> CodeVerifier:
     module = import_module(f"webhookrx.senders.signatures.{options.compiled.scheme.code}")
     make: Callable[[CodeOptions], CodeVerifier] = module.make
     return make(options)
+
+
+def certificates_of(options: CodeOptions) -> KeySource:
+    """
+    Return where the certificates of a sender come from.
+
+    @raise SecretError: from nowhere.
+    """
+    keys = options.keys
+    if keys is None or not (keys.files or keys.are_fetched):
+        raise SecretError("The certificates of this sender are in no file of signing_certs, and fetch_keys is off.")
+    return keys
+
+
+def is_certified(keys: KeySource, url: str, algorithm: str, signature: bytes, text: bytes, now: int) -> bool:
+    """
+    Tell whether a signature of a text is by a certificate that is valid now: one in a file, or else that at a URL.
+
+    @param url: one that may be fetched.
+    @param algorithm: such as C{rsa-sha256}.
+    @param now: nanoseconds since the epoch.
+    @raise KeyUnavailable: the latter is not there now.
+    """
+
+    def is_by(key: PublishedKey) -> bool:
+        is_usable = algorithm.startswith(f"{key.kind}-") and key.is_valid(now)
+        return is_usable and is_signed_by(key.key, algorithm, signature, text)
+
+    if any(is_by(key) for data in keys.files for key in key_set(data)):
+        return True
+    # Of a chain, the first is that of the signer.
+    return keys.are_fetched and any(is_by(key) for key in key_set(keys.fetched(url))[:1])

@@ -16,6 +16,7 @@ from webhookrx.senders.signatures.places import MAX_SIGNATURES, SignaturePlace
 from webhookrx.senders.signatures.scheme import (
     ALGORITHMS,
     CODE_MEMBERS,
+    CODE_OF_MEMBERS,
     DIGEST_ALGORITHMS,
     ENCODINGS,
     KEY_FORMS,
@@ -28,6 +29,7 @@ from webhookrx.senders.signatures.scheme import (
 from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.senders.signatures.signed_text import Part, SignedText, part_at
 from webhookrx.senders.signatures.strict_encodings import DECODERS
+from webhookrx.senders.signatures.token_algorithms import check_algorithms
 from webhookrx.senders.times import from_rfc3339
 
 T = TypeVar("T")
@@ -83,6 +85,7 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
     @ivar signature_name: the name of the items that are signatures; empty: all of them are, and have none.
     @ivar decode: returns the bytes of a signature, None if it is none.
     @ivar only_header: the name of the header that is one signature, in lower case; empty for another form.
+    @ivar claims: names of claims, of which the first that is there counts, and the texts of which it must be one.
     """
 
     scheme: SignatureScheme
@@ -96,6 +99,7 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
     text: SignedText
     moment: SigningTime | None
     only_header: bytes = b""
+    claims: tuple[tuple[tuple[str, ...], tuple[SignedText, ...]], ...] = ()
 
     @property
     def is_equal(self) -> bool:
@@ -105,7 +109,11 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
     @property
     def binds_body(self) -> bool:
         """Whether another body would need another signature."""
-        return bool(self.scheme.code) or (not self.is_equal and self.text.binds_body)
+        if self.scheme.code == "jwt":
+            return any(text.binds_body for _, texts in self.claims for text in texts)
+        if self.scheme.code:
+            return self.scheme.code not in CODE_OF_MEMBERS
+        return not self.is_equal and self.text.binds_body
 
     def is_there(self, request: SignedRequest) -> bool:
         """
@@ -200,10 +208,7 @@ class _SchemeCompilation:
         if text is not None:
             self._check_text(text)
         moment = self._moment(text)
-        for name, claim in scheme.claims.items():
-            expected = self._read(SignedText, claim, "claims", name)
-            if expected is not None:
-                self._check_settings(expected, "claims", name)
+        claims = self._claims()
         if not self.is_good or text is None:
             return None
         encoding = scheme.encoding or ("text" if scheme.algorithm == "equal" else "hex")
@@ -219,6 +224,7 @@ class _SchemeCompilation:
             text=text,
             moment=moment,
             only_header=places[0].only_header if len(places) == 1 and not scheme.items else b"",
+            claims=tuple(claims),
         )
 
     def _blame(self, member: str, sentence: str) -> None:
@@ -267,6 +273,22 @@ class _SchemeCompilation:
         for name, default in _DEFAULTS.items():
             if name not in CODE_MEMBERS[scheme.code] and name != "code" and getattr(scheme, name) != default:
                 self._blame(name, f"code: {scheme.code} does not use {name}.")
+        problem = check_algorithms(scheme.algorithms) if scheme.code == "jwt" else ""
+        if problem:
+            self._blame("algorithms", problem)
+
+    def _claims(self) -> list[tuple[tuple[str, ...], tuple[SignedText, ...]]]:
+        claims = []
+        for name, texts in self.scheme.claims.items():
+            read = []
+            for number, text in enumerate((texts,) if isinstance(texts, str) else texts):
+                where = ("claims", name) if isinstance(texts, str) else ("claims", name, number)
+                expected = self._read(SignedText, text, *where)
+                if expected is not None:
+                    self._check_settings(expected, *where)
+                    read.append(expected)
+            claims.append((tuple(name.split("|")), tuple(read)))
+        return claims
 
     def _check_choice(self, member: str, value: str, allowed: tuple[str, ...]) -> bool:
         if value not in allowed:
@@ -320,7 +342,7 @@ class _SchemeCompilation:
                 self._blame("signed", f"There is no item {name!r} beside the signature.")
         self._check_settings(text, "signed")
 
-    def _check_settings(self, text: SignedText, *member: str) -> None:
+    def _check_settings(self, text: SignedText, *member: str | int) -> None:
         for name in text.names("setting"):
             if name not in self.settings:
                 self._blame_at("entry-signature", (*self.path, *member), f"There is no {name!r} among the settings.")

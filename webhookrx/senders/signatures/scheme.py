@@ -29,6 +29,8 @@ CODE_MEMBERS: Final = {
     "twilio": frozenset({"at"}),
 }
 """Name of a built-in verifier to the members that may stand beside it."""
+CODE_OF_MEMBERS: Final = frozenset({"adyen", "sns"})
+"""Those that check some members of the body, and not what else is in it."""
 SIGNED_TIME_FORMATS: Final = ("unix", "unix-ms", "rfc3339")
 
 
@@ -105,8 +107,11 @@ class SignatureScheme(DataFileType, frozen=True):
         tuple[str, ...], Meta(description="For `code: jwt`: the algorithms that a token may be signed by.")
     ] = ()
     claims: Annotated[
-        dict[str, str],
-        Meta(description="For `code: jwt`: name of a claim to the text, with places as in `signed`, that it must be."),
+        dict[str, str | tuple[str, ...]],
+        Meta(
+            description="For `code: jwt`: name of a claim, or names with `|` between them of which the first that is "
+            "there counts, to the text, or texts, that it must be, with places as in `signed`."
+        ),
     ] = {}
 
     @property

@@ -15,6 +15,7 @@ from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, compile
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.signed_request import NO_SETTINGS, Settings, SignedRequest
+from webhookrx.senders.signatures.token_algorithms import is_public
 from webhookrx.senders.signatures.verification import (
     CodeWay,
     LateVerification,
@@ -118,7 +119,10 @@ class Verifier:
 
 def asks_for_secrets(definition: SenderDefinition) -> bool:
     """Tell whether a source of a sender needs secrets of its own to check anything."""
-    return any(scheme.code not in WITHOUT_SECRETS for scheme in definition.schemes)
+    return any(
+        scheme.code not in WITHOUT_SECRETS and not (scheme.code == "jwt" and is_public(scheme.algorithms))
+        for scheme in definition.schemes
+    )
 
 
 def names_files(definition: SenderDefinition) -> bool:
