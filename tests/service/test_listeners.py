@@ -24,7 +24,8 @@ from webhookrx.config.files import read_file
 from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.intake.judge import Receipt
 from webhookrx.service.listeners import Listeners, ListenersChange
-from webhookrx.service.routes import build_roots, by_listener
+from webhookrx.service.routes import build_roots
+from webhookrx.service.source_rules import by_listener
 from webhookrx.settings import TLS, FileContents, Limits, Listener, Settings, Source
 from webhookrx.testing import RECEIVED, RecordingConsumer
 

@@ -17,8 +17,8 @@ from webhookrx.intake.tokens import NamedToken
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.definition import SenderDefinition, When
-from webhookrx.service.routes import build_roots, by_listener, connector_labels, masked_record, tls_files
-from webhookrx.service.source_rules import classifier_for, connector_rules, rules_of
+from webhookrx.service.routes import build_roots, connector_labels, masked_record, tls_files
+from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, rules_of
 from webhookrx.settings import (
     ConnectorSettings,
     GuardSettings,

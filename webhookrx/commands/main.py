@@ -8,7 +8,7 @@ The command C{webhookrx}: a receiver in the foreground, and the verbs of all sub
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and the connectors that they give to routers
   - C{webhookrx query check TEXT}: whether a text is a query
   - C{webhookrx classify FILE}: the sender of a recorded request
-  - C{webhookrx try FILE}: what a connector makes of a recorded request
+  - C{webhookrx try FILE}: what the sources of a configuration, or connectors, make of a recorded request
   - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours
   - C{webhookrx --version}
 """
@@ -34,7 +34,7 @@ SUBJECTS: Final = {
     "rules": "check, preview and explain connector rules",
     "query": "check a query and show how it is understood",
     "classify": "recognise the sender of a recorded request",
-    "try": "show what a connector makes of a recorded request, step by step",
+    "try": "show what sources or connectors make of a recorded request, decision by decision",
     "import": "convert the configuration of a log collector",
 }
 """Each has a module of its name in L{webhookrx.commands}, or of that in L{_MODULES}; C{run} is not for argparse."""

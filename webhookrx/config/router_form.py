@@ -157,7 +157,7 @@ class _RouterResolver:
         blocked = tuple(each.text for each in found if each.severity == ERROR)
         state = replace(state, watched={**state.watched, **json_files, **of_guards})
         if not blocked:
-            sources = tuple(_source(each, guard.guard) for each, guard in zip(connectors, guards, strict=True))
+            sources = tuple(source_of(each, guard.guard) for each, guard in zip(connectors, guards, strict=True))
             files = contents_of(sources, self.tls_files)
             return _form(replace(state, tls_files=files, json_files=contents), sources, reading)
         for reason in blocked:
@@ -209,7 +209,7 @@ class _RouterResolver:
                 closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
                 self.options.problems.warn(closed[-1], NOWHERE)
             else:
-                sources.append(_source(connector, guard.guard))
+                sources.append(source_of(connector, guard.guard))
         state = replace(
             state,
             name=wanted.router,
@@ -305,7 +305,8 @@ def _tls_files_of(connector: router.Connector) -> list[str]:
     return [file for file in (connector.key_file, connector.cert_file, connector.ca_file) if file]
 
 
-def _source(connector: router.Connector, guard: GuardSettings | None) -> Source:
+def source_of(connector: router.Connector, guard: GuardSettings | None) -> Source:
+    """Return the settings of a connector."""
     port = str(connector.port)
     listener = Listener(port, parse_endpoint(port).socket, tls=tls_of(connector))
     details = ConnectorSettings(connector.rule, connector.port, connector.labels, connector.preprocessing)

@@ -88,6 +88,11 @@ class AllowList:
         self._v4, self._v6 = together.v4, together.v6
         self._known: Remembered[str, bool] = Remembered(self._find, most=1024, longest=80)
 
+    @property
+    def items(self) -> tuple[str, ...]:
+        """What people have written: networks, and names of lists."""
+        return tuple(self._items)
+
     def allows(self, ip: str) -> bool:
         """
         Return whether a request from this address is taken.

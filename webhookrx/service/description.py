@@ -17,7 +17,7 @@ from webhookrx.errors import REASONS, CannotStart, ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import ALONE, WorkerState
 from webhookrx.operations.snapshot import ReceiverSnapshot
-from webhookrx.service.routes import by_listener
+from webhookrx.service.source_rules import by_listener
 from webhookrx.settings import Listener, Settings, Source
 from webhookrx.transport.listener_service import CannotListen
 

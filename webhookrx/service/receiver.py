@@ -38,11 +38,11 @@ from webhookrx.service.listeners import Listeners, OpenSocket
 from webhookrx.service.routes import (
     SharedByGuards,
     build_roots,
-    by_listener,
     connector_labels,
     tls_files,
 )
 from webhookrx.service.shared_state import delivery_file, longest_window, open_state
+from webhookrx.service.source_rules import by_listener
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.transport.listener_service import ListenerService

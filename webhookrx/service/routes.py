@@ -5,7 +5,7 @@ The resources of each endpoint, built from the settings of its sources.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,8 +17,8 @@ from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.service.guards import GuardMaker, token_mask
-from webhookrx.service.source_rules import classifier_for, connector_rules, json_files, rules_of
-from webhookrx.settings import FileContents, GuardSettings, Listener, Settings, Source
+from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, json_files, rules_of
+from webhookrx.settings import FileContents, GuardSettings, Settings, Source
 
 if TYPE_CHECKING:
     from webhookrx.guard.quota import Buckets
@@ -50,16 +50,6 @@ def tls_files(settings: Settings) -> dict[str, FileContents]:
         for source in settings.sources
         for listener in source.listeners
     }
-
-
-def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]]:
-    """Return each endpoint once, with the sources that share it, in the order of the settings."""
-    shared: dict[str, tuple[Listener, list[Source]]] = {}
-    for source in sources:
-        for listener in source.listeners:
-            _, users = shared.setdefault(listener.socket, (listener, []))
-            users.append(source)
-    return list(shared.values())
 
 
 def masked_record(source: Source, record: RecordRequest | None) -> RecordRequest | None:

@@ -1,15 +1,15 @@
 """
-The rules by which sources and connectors decide, made of their settings.
+The rules by which sources and connectors decide, made of their settings; and which of them share an endpoint.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
 from webhookrx.intake.judge import SourceRules
-from webhookrx.settings import ConnectorSettings, Settings, Source
+from webhookrx.settings import ConnectorSettings, Listener, Settings, Source
 
 if TYPE_CHECKING:
     from webhookrx.router.connector_intake import ConnectorRules
@@ -96,3 +96,13 @@ def json_files(settings: Settings) -> Callable[[str], Any] | None:
     from webhookrx.router.expressions import tables_of
 
     return tables_of(settings.router.json_files)
+
+
+def by_listener(sources: Iterable[Source]) -> list[tuple[Listener, list[Source]]]:
+    """Return each endpoint once, with the sources that share it, in the order of the settings."""
+    shared: dict[str, tuple[Listener, list[Source]]] = {}
+    for source in sources:
+        for listener in source.listeners:
+            _, users = shared.setdefault(listener.socket, (listener, []))
+            users.append(source)
+    return list(shared.values())

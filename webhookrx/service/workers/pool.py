@@ -21,8 +21,9 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState
 from webhookrx.operations.snapshot import Phase, ReceiverSnapshot, merge
 from webhookrx.service.description import describe
-from webhookrx.service.routes import by_listener, connector_labels
+from webhookrx.service.routes import connector_labels
 from webhookrx.service.shared_state import delivery_file, longest_window, make_state_files, open_state
+from webhookrx.service.source_rules import by_listener
 from webhookrx.service.workers import messages
 from webhookrx.service.workers.process import Launch, Launcher
 from webhookrx.service.workers.supervisor import KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor

@@ -1,0 +1,160 @@
+"""
+Why a decision of a guard has let a request through, or has not: sentences for an operator, without a secret.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Final
+
+from webhookrx.commands.terminal import counted
+from webhookrx.diagnostics import quoted
+from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE
+from webhookrx.guard.guard import Guard
+from webhookrx.guard.passage import Passage
+from webhookrx.intake.head import Head
+from webhookrx.intake.header_masking import MASK
+from webhookrx.intake.judge import Admission, Refused
+from webhookrx.intake.provenance import BY_TOKEN
+from webhookrx.intake.urlencoded import parse_query
+from webhookrx.senders.signatures.verifier import Verifier
+
+MASKED: Final = "the recording does not have it, so it is taken to be right"
+
+_NANOSECONDS: Final = 10**9
+
+
+def why(decision: str, guard: Guard, passage: Passage) -> str:
+    """Return why a decision has let a request through; empty if there was nothing to decide."""
+    parts = guard.parts
+    if decision == "address" and parts.allow is not None:
+        ip = guard.source_ip(passage.head)
+        return f"{ip} is in {parts.allow.item_of(ip)}"
+    if decision == "client":
+        return f"the certificate matches {passage.client}"
+    if decision == "method":
+        return passage.head.method.decode()
+    if decision == "token" and parts.tokens is not None:
+        return f"the token {quoted(passage.token)} at {parts.tokens.place}"
+    if decision == "secret":
+        shows = parts.verifier is not None and parts.verifier.shows_secret and passage.unverified is None
+        return "the head shows a secret of this source" if shows else ""
+    if decision == "quota":
+        return "there is room, if nothing else has come"
+    if decision in ("handshake", "question", "signed_question"):
+        return "no question" if passage.question is None else f"the question {passage.question.kind}, which is stored"
+    if decision == "values":
+        return _values(passage)
+    if decision == "signature":
+        return _signature(guard, passage)
+    if decision == "delivery":
+        return quoted(passage.delivery_id) if passage.delivery_id else "it has no id"
+    if decision == "answer":
+        return "as the sender wants it" if passage.reply is not None else "the usual one"
+    if decision == "split":
+        return "one message" if passage.bundle is None else counted(len(passage.bundle.events), "event")
+    return ""
+
+
+def why_not(decision: str, guard: Guard, passage: Passage, refused: Refused) -> str:
+    """Return why a decision has refused a request."""
+    parts, head = guard.parts, passage.head
+    if decision == "address" and parts.allow is not None:
+        return f"{guard.source_ip(head)} is in none of {', '.join(parts.allow.items)}"
+    if decision == "client":
+        client = head.peer.client
+        if client is None:
+            return "the connection has no verified certificate"
+        names = ", ".join(quoted(name) for name in (*client.san, client.cn) if name) or "no name"
+        return f"the certificate has {names}, sha256:{client.fingerprint}; none is allowed"
+    if decision == "token" and parts.tokens is not None:
+        return f"at {parts.tokens.place} is none that is accepted, or it is there twice"
+    if decision in ("secret", "signature") and parts.verifier is not None:
+        skew = passage.unverified.skew if passage.unverified is not None else None
+        late = "" if skew is None else f" It is signed {_apart(skew)}."
+        return f"{_schemes(parts.verifier)}: {refused.detail}{late}"
+    return refused.detail
+
+
+def lack_of_recording(decision: str, guard: Guard, head: Head, refused: Refused) -> str:
+    """Return what a recording lacks to judge a signature; empty if it lacks nothing, or for another decision."""
+    verifier = guard.parts.verifier
+    if decision != "signature" or verifier is None:
+        return ""
+    if refused.reason is KEY_UNAVAILABLE:
+        return "the key that it must be checked with is not in signing_certs, and nothing is fetched here"
+    if refused.reason is not BAD_SIGNATURE:
+        return ""
+    if verifier.takes_wire:
+        return "this sender signs the body before its Content-Encoding is undone, and a recording has it undone"
+    places = {place for way in verifier.ways for place in way.scheme.text.places}
+    if not places.isdisjoint(("url", "target")) and MASK.encode() in head.path + (head.query or b""):
+        return "this sender signs the URL, in which the recording masks something"
+    return ""
+
+
+def is_masked(decision: str, guard: Guard, head: Head, groups: Admission | Refused) -> bool:
+    """Tell whether a recording has C{***} where a token, or a secret that is sent itself, would be."""
+    tokens, verifier = guard.parts.tokens, guard.parts.verifier
+    if decision == "token" and tokens is not None:
+        place = tokens.place
+        if place.kind == "path":
+            return isinstance(groups, Admission) and groups.groups.get(place.name) == MASK
+        if place.kind == "query":
+            return place.shown(head, {}) == MASK.encode()
+        return _is_masked_header(head, b"authorization" if place.kind == "basic" else place.name.encode())
+    if verifier is None or not verifier.shows_secret:
+        return False
+    query = parse_query(head.query or b"")
+    for way in verifier.ways:
+        for shown in way.scheme.places:
+            name = shown.text.partition(":")[2]
+            if _is_masked_header(head, shown.only_header) or (not shown.header and query.get(name) == MASK):
+                return True
+    return False
+
+
+def _is_masked_header(head: Head, name: bytes) -> bool:
+    return bool(name) and head.values(name) == [MASK.encode()]
+
+
+def _values(passage: Passage) -> str:
+    admission = passage.admission
+    assert admission is not None, "its head was admitted"
+    parts = [f"{name}={value}" for name, value in admission.groups.items()]
+    if admission.query:
+        parts.append(counted(len(admission.query), "query parameter"))
+    return ", ".join(parts) or "no captured text, no query"
+
+
+def _schemes(verifier: Verifier) -> str:
+    """Return the schemes that count, by their algorithms and places."""
+    texts = []
+    for way in verifier.ways:
+        scheme = way.scheme.scheme
+        places = ", ".join(place.text for place in way.scheme.places)
+        texts.append(f"{scheme.code or scheme.algorithm}{f' at {places}' if places else ''}")
+    return " or ".join(texts)
+
+
+def _signature(guard: Guard, passage: Passage) -> str:
+    verified, verifier = passage.verified, guard.parts.verifier
+    if verifier is None:
+        return ""
+    if verified is None:
+        assert passage.unverified is not None, "it was judged"
+        return f"{_schemes(verifier)}: not verified, which is noted: {passage.unverified.detail}"
+    how = "shows" if verified.kind == BY_TOKEN else "signed with"
+    text = f"{_schemes(verifier)}: {how} the secret {quoted(verified.secret)}"
+    if verified.signed_at is None:
+        return text
+    moment = datetime.fromtimestamp(verified.signed_at // _NANOSECONDS, UTC).isoformat().replace("+00:00", "Z")
+    return f"{text} at {moment}, {_apart(verified.skew or 0.0)}"
+
+
+def _apart(skew: float) -> str:
+    return (
+        "at that very second"
+        if abs(skew) < 1
+        else f"{abs(skew):,.0f} s {'before' if skew > 0 else 'after'} the time of the trial"
+    )
