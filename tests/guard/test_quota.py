@@ -266,6 +266,16 @@ class ManyAddressesTests(SynchronousTestCase):
             if not taken.take(self.quota, "s", text, 1, 0, now):
                 self.assertEqual(0.0, own[text].take(self.quota, "s", text, 1, 0, now))
 
+    def test_as_announced_whole(self) -> None:
+        """A body that comes in pieces has room for as long as it would have had, announced whole."""
+        taken, quota = buckets(), SourceQuota(bytes=10, burst=10)
+        self.assertEqual(0.0, taken.take(quota, "s", "", 1, 60, 50.0))
+        self.assertEqual(0.0, taken.take(quota, "s", "", 1, 40, 50.0))
+        self.assertAlmostEqual(4.0, taken.take(quota, "s", "", 0, 40, 50.0, 40))
+        self.assertEqual(0.0, taken.take(quota, "s", "", 0, 40, 54.0, 40))
+        self.assertEqual(0.0, taken.take(quota, "other", "", 1, 60, 50.0))
+        self.assertEqual(0.0, taken.take(quota, "other", "", 0, 90, 50.0, 60))
+
 
 class RetryAfterTests(SynchronousTestCase):
     """

@@ -104,7 +104,7 @@ class _Bucket(NamedTuple):
         ):
             if rate is not None and amount:
                 used = max(0.0, until - now) - own / rate
-                wait = max(wait, used + min(amount / rate, quota.burst) - quota.burst)
+                wait = max(wait, used + min((own + amount) / rate, quota.burst) - quota.burst)
         return wait if wait > _ROUNDING else 0.0
 
 
@@ -148,7 +148,7 @@ class Buckets:
         @param messages: how many.
         @param size: bytes.
         @param now: seconds on the monotonic clock, which all processes share.
-        @param begun: bytes that were taken before for the same body: they don't count against the rest of it.
+        @param begun: bytes that were taken before for the same body: with them it has room if it had, announced whole.
         @return: 0.0 when it was taken; else nothing was, and this is in how many seconds there may be room.
         """
         lock = self._lock
