@@ -285,8 +285,8 @@ class Settings:
     """The absolute path of the directory of the last good set; None: it is not kept."""
     record: str | None = None
     """The absolute path of the directory of recorded requests; None: they are not recorded."""
-    watched_lists: Mapping[str, Signature] = field(default_factory=dict, compare=False)
-    """Signatures of the files of lists of networks, see L{RouterSettings.watched}."""
+    watched_files: Mapping[str, Signature] = field(default_factory=dict, compare=False)
+    """Signatures of files of secrets, tokens and networks, see L{RouterSettings.watched}."""
     signing_certs: tuple[bytes, ...] = field(default=(), repr=False)
     """The contents of files with public keys and certificates of senders."""
     fetch_keys: bool = False
@@ -297,7 +297,7 @@ class Settings:
     @property
     def watched(self) -> Mapping[str, Signature]:
         """Files whose change is a reload, see L{RouterSettings}."""
-        return {**self.watched_lists, **(self.router.watched if self.router is not None else {})}
+        return {**self.watched_files, **(self.router.watched if self.router is not None else {})}
 
     @property
     def blocked(self) -> tuple[str, ...]:

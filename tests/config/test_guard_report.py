@@ -78,7 +78,7 @@ class GuardPlanTests(GuardCase):
 
     def test_state_dir(self) -> None:
         """A state directory that nothing needs is probably not meant."""
-        (warning, _) = self.warnings(f"state_dir: {self.directory}")
+        (_, warning) = self.warnings(f"state_dir: {self.directory}")
         self.assertIn("state_dir: It is not used without --rules, or a source with idempotency.", warning)
 
     def test_tokens(self) -> None:

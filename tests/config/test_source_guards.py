@@ -6,6 +6,9 @@ from __future__ import annotations
 
 import os
 
+from cryptography.hazmat.primitives.asymmetric import rsa
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
 from tests.config.guards import SECRET, GuardCase
 from tests.config.starting import LOOPBACK, start
 from webhookrx.guard.quota import SourceQuota
@@ -13,6 +16,21 @@ from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.settings import GuardSettings
+
+DEMO_PEM = """
+id: demo-pem
+vendor: demo
+product: pem
+when: {headers: {x-demo-event: '*'}}
+verify: {at: 'header:x-demo-signature', algorithm: rsa-sha256, encoding: base64, key: pem}
+"""
+
+PUBLIC_KEY = (
+    rsa.generate_private_key(65537, 2048)
+    .public_key()
+    .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+    .decode()
+)
 
 
 class ReadGuardTests(GuardCase):
@@ -132,6 +150,16 @@ class ReadGuardTests(GuardCase):
         }
         self.assertEqual(GuardSettings(allow=expected), source.guard)
         self.assertEqual({lines, document}, set(resolved.settings.watched))
+
+    def test_watched(self) -> None:
+        """Files of secrets and tokens are watched, and keys that they name; tokens of plain sources are not."""
+        tokens = self.write("tokens", "a\n")
+        self.write("senders/demo-pem.yaml", DEMO_PEM)
+        key = self.write("key.pem", PUBLIC_KEY)
+        keys = self.write("keys", f"one = @{key}\n")
+        text = f"sender: demo-pem\nsecrets_file: {keys}\nauth_token_file: {tokens}"
+        self.assertEqual({keys, key, tokens}, set(self.start(text).settings.watched))
+        self.assertEqual({}, self.start(f"auth_token_file: {tokens}").settings.watched)
 
     def test_command_line(self) -> None:
         """The command line has the same options."""

@@ -123,6 +123,14 @@ class RotationTests(ReceiverCase):
         receiver.forget_messages()
         self.rotate(receiver, 3)
 
+    def test_without_a_signal(self) -> None:
+        """The file is watched: a new secret counts soon after it was written."""
+        receiver = self.prepared().start()
+        self.write(receiver, "other")
+        wait_until(lambda: "Reloaded: " in receiver.log(), "the change is seen")
+        for secret, status in (("number-0", 401), ("other", 200)):
+            self.assertEqual(status, self.ask(receiver.port, Sender(secret).request(b"x")).status)
+
     def test_unreadable(self) -> None:
         """A file that has gone leaves the old secrets in use; the log and the health say so until it is back."""
         receiver = self.prepared().start()

@@ -10,14 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from webhookrx.config.files import public_warning, read_file
+from webhookrx.config.files import public_warning, read_file, signature_of
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.signatures.named_secrets import MAX_SECRETS, NamedSecret, SecretError, read_secrets
 from webhookrx.senders.signatures.outcome import KeyUnavailable
 from webhookrx.senders.signatures.verifier import Verifier, asks_for_secrets
-from webhookrx.settings import GuardSettings
+from webhookrx.settings import GuardSettings, Signature
 
 #: For checks of secrets where the URL is not said, which is a mistake of its own.
 _SOME_URL: Final = "https://host.invalid"
@@ -70,7 +70,8 @@ class SecretFiles:
 
     @ivar known: all of them, in the order of the files.
     @ivar found: what is wrong with the files; the path of each is C{secrets_file} and the index of the file.
-    @ivar read: the paths of all files that were to be read, those that a file names in place of a secret among them.
+    @ivar watched: the state of each file from just before it was read, by path; those that a file names in place of a
+        secret are among them.
     """
 
     def __init__(self, paths: Sequence[str], *, with_files: bool) -> None:
@@ -80,7 +81,7 @@ class SecretFiles:
         """
         self.known: list[KnownSecret] = []
         self.found: list[Diagnostic] = []
-        self.read: list[str] = []
+        self.watched: dict[str, Signature] = {}
         for index, path in enumerate(paths):
             self._take(index, path, with_files=with_files)
         if len(self.known) > MAX_SECRETS:
@@ -123,7 +124,7 @@ class SecretFiles:
         return read_key
 
     def _content(self, index: int, path: str) -> bytes | None:
-        self.read.append(path)
+        self.watched.setdefault(path, signature_of(path))
         try:
             data, mode = read_file(path)
         except ConfigError as error:
@@ -155,8 +156,8 @@ def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> 
     """
     sender = guard.sender
     assert sender is not None, "only senders have secrets"
-    about = ("secrets_file",) if files.read else ("sender",)
-    if files.read and not _takes_secrets(sender):
+    about = ("secrets_file",) if files.watched else ("sender",)
+    if files.watched and not _takes_secrets(sender):
         sentence = f"This sender has no secrets: the definition {quoted_short(sender.id)} has no use for them."
         yield diagnose("sender-lacks", about, sentence)
     elif guard.verify != "off":

@@ -18,7 +18,7 @@ from webhookrx.quantities import read_flag
 from webhookrx.senders.definition import SenderDefinition, Setting
 from webhookrx.senders.handshakes.costs import sends_again_after
 from webhookrx.senders.signatures.verifier import names_files
-from webhookrx.settings import GuardSettings
+from webhookrx.settings import GuardSettings, Signature
 
 SettingValue: TypeAlias = str | bool | tuple[str, ...]
 
@@ -75,12 +75,12 @@ class ReadGuard(NamedTuple):
 
     @ivar guard: None for a plain source, and for one whose guard can't be used.
     @ivar found: what is wrong; the path of each begins with the option, as a rule spells it.
-    @ivar files: the absolute paths of the files that were read, or were to be.
+    @ivar watched: the state of each file of secrets from just before it was read, by absolute path.
     """
 
     guard: GuardSettings | None
     found: list[Diagnostic]
-    files: tuple[str, ...] = ()
+    watched: Mapping[str, Signature]
 
 
 def resolve_guard(words: GuardWords, tokens: Sequence[NamedToken], has_names: bool, context: GuardContext) -> ReadGuard:
@@ -97,9 +97,9 @@ def resolve_guard(words: GuardWords, tokens: Sequence[NamedToken], has_names: bo
     guard = resolver.resolve(tuple(tokens))
     found += resolver.found
     if any(each.severity == ERROR for each in found):
-        return ReadGuard(None, found, resolver.files)
+        return ReadGuard(None, found, resolver.watched)
     plain = GuardSettings(tokens=guard.tokens)
-    return ReadGuard(None if guard == plain and not has_names else guard, found, resolver.files)
+    return ReadGuard(None if guard == plain and not has_names else guard, found, resolver.watched)
 
 
 class _GuardResolver:
@@ -107,7 +107,7 @@ class _GuardResolver:
 
     def __init__(self, words: GuardWords, values: GuardValues, context: GuardContext) -> None:
         self.found: list[Diagnostic] = []
-        self.files: tuple[str, ...] = ()
+        self.watched: Mapping[str, Signature] = {}
         self._words = words
         self._values = values
         self._context = context
@@ -180,7 +180,7 @@ class _GuardResolver:
             self._blame("sender-lacks", "handshake", sentence)
         settings = self._settings(sender)
         files = SecretFiles(words.secrets_file, with_files=names_files(sender))
-        self.files = tuple(files.read)
+        self.watched = files.watched
         guard = replace(
             guard,
             sender=sender,

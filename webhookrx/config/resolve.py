@@ -7,7 +7,7 @@ list replaces the one below it; limits are joined name by name.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -23,9 +23,9 @@ from webhookrx.config.options import BY_NAME
 from webhookrx.config.own_senders import read_own_senders
 from webhookrx.config.pem import contents_of
 from webhookrx.config.source_guards import read_keys, read_network_lists
-from webhookrx.config.sources import resolve_sources
+from webhookrx.config.sources import ResolvedSources, resolve_sources
 from webhookrx.diagnostics import quoted
-from webhookrx.settings import RouterSettings, Settings, Source
+from webhookrx.settings import GuardSettings, RouterSettings, Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +82,15 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     observers = read_observers(service, environment.observers, environment.environ, ack)
     limits = read_limits(service)
     allowed = service.flag("allow-plaintext-token", False)
-    sources: tuple[Source, ...] = ()
+    of_sources = ResolvedSources()
     tls_files = Snapshot()
-    effective: list[Effective] = []
     is_router = bool(service.raw("rules"))
     lists = read_network_lists(service)
     own_senders = read_own_senders(service)
     keys = read_keys(service)
     context = GuardContext(own_senders.definitions, lists.networks, keys, plaintext=allowed)
     if not is_router or _has_sources(command_line, file):
-        sources, effective = resolve_sources(
+        of_sources = resolve_sources(
             command_line,
             file,
             problems,
@@ -99,19 +98,15 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
             tls_files=tls_files,
             context=context,
         )
+    sources, effective = of_sources.sources, list(of_sources.effective)
     router: RouterSettings | None = None
     state_dir: str | None = None
     if not is_router:
-        _warn_of_router_options(service)
-        if any(source.guard is not None and source.guard.idempotency for source in sources):
-            state_dir = _state_dir(service, environment.environ)
-        else:
-            if service.raw("state-dir"):
-                service.warn("state-dir", "It is not used without --rules, or a source with idempotency.")
-            service.show("state-dir", "none")
         problems.add(*own_senders.problems.errors, *own_senders.problems.warnings)
-        if own_senders.definitions and not any(source.guard and source.guard.sender for source in sources):
-            service.warn("senders", "It is not used without --rules, or a source with a sender.")
+        guards = [source.guard for source in sources if source.guard is not None]
+        _warn_of_router_options(service, guards)
+        if any(guard.idempotency for guard in guards):
+            state_dir = _state_dir(service, environment.environ)
     else:
         state_dir = _state_dir(service, environment.environ)
         # It takes a megabyte of memory, which a receiver without rules does not need.
@@ -153,7 +148,7 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
         router,
         state_dir=state_dir,
         record=record,
-        watched_lists=lists.watched,
+        watched_files={**lists.watched, **of_sources.watched},
         signing_certs=tuple(keys.files),
         fetch_keys=keys.are_fetched,
     )
@@ -181,12 +176,18 @@ def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
     return file.sources is not None or any(BY_NAME[name].scope is OptionScope.SOURCE for name in options)
 
 
-def _warn_of_router_options(service: OptionReader) -> None:
-    """Warn of options that only a router uses."""
+def _warn_of_router_options(service: OptionReader, guards: Sequence[GuardSettings]) -> None:
+    """Warn of options that only a router uses, or some guards, without any of these."""
     for name in ("rules", "router-name", "router-label"):
         if service.raw(name):
             service.warn(name, "It is not used without --rules.")
         service.show(name, "none")
+    if service.raw("senders") and not any(guard.sender for guard in guards):
+        service.warn("senders", "It is not used without --rules, or a source with a sender.")
+    if not any(guard.idempotency for guard in guards):
+        if service.raw("state-dir"):
+            service.warn("state-dir", "It is not used without --rules, or a source with idempotency.")
+        service.show("state-dir", "none")
 
 
 def _state_dir(service: OptionReader, environ: Mapping[str, str]) -> str | None:

@@ -42,10 +42,10 @@ class ConnectorGuard(NamedTuple):
 def read_connector_guard(connector: Connector, context: GuardContext) -> ConnectorGuard:
     """Return the guard of a connector."""
     words = connector.guard
-    watched = {path: signature_of(path) for path in (*words.secrets_file, *words.auth_token_file)}
+    watched = {path: signature_of(path) for path in words.auth_token_file}
     tokens, has_names, found = _tokens(words.auth_token_file, words.auth_token_in)
     read = resolve_guard(words, tokens, has_names or bool(tokens), context)
-    watched |= {path: signature_of(path) for path in read.files if path not in watched}
+    watched |= read.watched
     # A field that is no list in the rules file has no index.
     found += [_of_field(each) for each in read.found]
     guard = read.guard

@@ -5,6 +5,7 @@ The options of a guard as a source of the collector form has them, and those of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from webhookrx.config.files import absolute, read_file, signature_of
@@ -15,10 +16,10 @@ from webhookrx.config.guard_secrets import KnownKeys
 from webhookrx.config.guards import GuardContext, resolve_guard
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
+from webhookrx.config.source_tokens import SourceTokens
 from webhookrx.diagnostics import ERROR, Diagnostic, quoted
 from webhookrx.guard.words import NEED_SENDER, GuardWords
 from webhookrx.intake.networks import LIST_NAME
-from webhookrx.intake.tokens import NamedToken
 from webhookrx.settings import GuardSettings, Signature
 
 _OPTIONS = {option.yaml_keys[0]: option.name for option in GUARD_OPTIONS}
@@ -31,32 +32,30 @@ class SourceGuard(NamedTuple):
 
     @ivar guard: None for a plain source.
     @ivar misplaced: options that it has although there is no sender that they could be about.
-    @ivar files: the absolute paths of files that were read for it.
+    @ivar watched: the state of each of its files from just before it was read, by absolute path.
     """
 
     guard: GuardSettings | None
     misplaced: tuple[str, ...] = ()
-    files: tuple[str, ...] = ()
+    watched: Mapping[str, Signature] = MappingProxyType({})
 
 
-def read_guard(
-    options: OptionReader, tokens: Sequence[NamedToken], has_names: bool, context: GuardContext
-) -> SourceGuard:
+def read_guard(options: OptionReader, given: SourceTokens, context: GuardContext) -> SourceGuard:
     """
     Return the guard of a source. Mistakes are noted, but for misplaced options.
 
-    @param tokens: its tokens.
-    @param has_names: see L{resolve_guard}.
+    @param given: its tokens.
     """
     words = _words(options)
-    if not has_names and not any(options.raw(option.name) for option in GUARD_OPTIONS):
+    if not given.has_names and not any(options.raw(option.name) for option in GUARD_OPTIONS):
         _show(options, None)
         return SourceGuard(None)
-    read = resolve_guard(words, tokens, has_names, context)
+    read = resolve_guard(words, given.tokens, given.has_names, context)
     for found in read.found:
         _note(options, found)
     _show(options, read.guard)
-    return SourceGuard(read.guard, tuple(_OPTIONS[name] for name in words.without_sender), read.files)
+    watched = {} if read.guard is None else {**given.watched, **read.watched}
+    return SourceGuard(read.guard, tuple(_OPTIONS[name] for name in words.without_sender), watched)
 
 
 def _words(options: OptionReader) -> GuardWords:

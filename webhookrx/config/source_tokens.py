@@ -4,14 +4,15 @@ The tokens of a source of the collector form, from options and files.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from webhookrx.config.files import absolute
+from webhookrx.config.files import absolute, signature_of
 from webhookrx.config.guard_files import read_token_file
 from webhookrx.config.option_reader import COMMAND_LINE, NOWHERE, Effective, OptionReader, Problems, RawValue
 from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
 from webhookrx.intake.tokens import NamedToken, check_token
+from webhookrx.settings import Signature
 
 
 class SourceTokens(NamedTuple):
@@ -19,10 +20,12 @@ class SourceTokens(NamedTuple):
     The tokens of a source.
 
     @ivar has_names: whether a line of a file has a name, or a digest in place of a token.
+    @ivar watched: the state of each file from just before it was read, by absolute path.
     """
 
-    tokens: tuple[NamedToken, ...] = ()
-    has_names: bool = False
+    tokens: tuple[NamedToken, ...]
+    has_names: bool
+    watched: Mapping[str, Signature]
 
     @property
     def plain(self) -> tuple[bytes, ...]:
@@ -39,9 +42,11 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
     values, files = layer.get("auth-token", ()), layer.get("auth-token-file", ())
     tokens = [_token(number, value, options.problems) for number, value in enumerate(values, 1)]
     has_names = False
+    watched: dict[str, Signature] = {}
     place = _place(options)
     for value in files:
         path = absolute(value.text)
+        watched[path] = signature_of(path)
         found = options.problems.attempt(value.origin, read_token_file, path, place)
         if found is not None:
             if found.warning:
@@ -50,7 +55,7 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
             has_names = has_names or found.has_names
     _show(options, "auth-token", values, ("***" for _ in values))
     _show(options, "auth-token-file", files, (absolute(value.text) for value in files))
-    return SourceTokens(tuple(tokens), has_names)
+    return SourceTokens(tuple(tokens), has_names, watched)
 
 
 def _place(options: OptionReader) -> TokenPlace:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from types import MappingProxyType
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,7 +36,7 @@ from webhookrx.config.source_tokens import read_source_tokens
 from webhookrx.diagnostics import ERROR, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.pattern_checks import check_patterns, health_path_problem
-from webhookrx.settings import TLS, Source
+from webhookrx.settings import TLS, Signature, Source
 
 DEFAULTS = Source()
 
@@ -71,6 +73,20 @@ class _SourceDraft:
     guard: SourceGuard
 
 
+class ResolvedSources(NamedTuple):
+    """
+    The sources of a configuration.
+
+    @ivar sources: in the order of the file.
+    @ivar effective: each option of each with its origin.
+    @ivar watched: the state of each file of secrets and tokens from just before it was read, by absolute path.
+    """
+
+    sources: tuple[Source, ...] = ()
+    effective: Sequence[Effective] = ()
+    watched: Mapping[str, Signature] = MappingProxyType({})
+
+
 def resolve_sources(
     command_line: RawOptions,
     file: ConfigFile,
@@ -79,9 +95,9 @@ def resolve_sources(
     now: datetime,
     tls_files: Snapshot,
     context: GuardContext,
-) -> tuple[tuple[Source, ...], list[Effective]]:
+) -> ResolvedSources:
     """
-    Return the sources in the order of the file, and each option of each with its origin. Mistakes are noted.
+    Return the sources of a configuration. Mistakes are noted.
 
     @param tls_files: reads keys and certificates.
     @param context: what guards share.
@@ -105,7 +121,11 @@ def resolve_sources(
         )
         for draft in drafts
     )
-    return sources, [effective for draft in drafts for effective in draft.options.effective]
+    return ResolvedSources(
+        sources,
+        [effective for draft in drafts for effective in draft.options.effective],
+        {path: signature for draft in drafts for path, signature in draft.guard.watched.items()},
+    )
 
 
 def _readers(command_line: RawOptions, file: ConfigFile, problems: Problems) -> list[OptionReader]:
@@ -148,7 +168,7 @@ def _draft(options: OptionReader, context: GuardContext) -> _SourceDraft:
     listeners = source_listeners(options)
     patterns = _path_patterns(options)
     tokens = read_source_tokens(options)
-    guard = read_guard(options, tokens.tokens, tokens.has_names, context)
+    guard = read_guard(options, tokens, context)
     source = Source(
         name=options.section,
         variant=options.text("source", DEFAULTS.variant),

@@ -256,7 +256,7 @@ class ReceiverService(Service):
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
         if self._watch.tick():
-            _log.info("The rules file, or a file that it names, has changed")
+            _log.info("A file that is watched has changed")
             self.hang_up()
         self._reloads.tick()
         self._kept.tick()

@@ -403,13 +403,13 @@ class SupervisorTests(SynchronousTestCase):
         self.service._ticker.tick()
         one.answer(True, "1 sources")
         worker.answer(True, "1 sources")
-        self.assertIn("The rules file, or a file that it names, has changed", self.log())
+        self.assertIn("A file that is watched has changed", self.log())
         self.assertIn("Reloaded: 1 sources", self.log())
         for change, times in ((Path(path).unlink, 1), (Path(other).touch, 2)):
             change()
             for _ in range(3):
                 self.service._ticker.tick()
-            self.assertEqual(times, self.log().count("The rules file, or a file that it names, has changed"))
+            self.assertEqual(times, self.log().count("A file that is watched has changed"))
 
     def test_changed_file_that_was_read(self) -> None:
         """Files that a reload has read cause no other one, even if it failed; reread gets the settings in use."""
@@ -421,7 +421,7 @@ class SupervisorTests(SynchronousTestCase):
         self.service.hang_up()
         for _ in range(3):
             self.service._ticker.tick()
-        self.assertEqual(0, self.log().count("The rules file, or a file that it names, has changed"))
+        self.assertEqual(0, self.log().count("A file that is watched has changed"))
         self.assertEqual([settings], self.given)
 
     def test_changed_while_it_starts(self) -> None:
