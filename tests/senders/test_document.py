@@ -10,11 +10,16 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import blocks, read
 from tests.senders.requests import known_of, scope_of
+from webhookrx.commands.sample_signatures import judged_when_signed
 from webhookrx.senders.classifier import HIGH, MEDIUM, Classifier
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.definitions import all_definitions, builtin_definitions
 from webhookrx.senders.extraction import extract
 from webhookrx.senders.http_file import read_http_file
+from webhookrx.senders.signatures.named_secrets import read_secrets
+from webhookrx.senders.signatures.outcome import Verified
+from webhookrx.senders.signatures.signing import sign
+from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.text_template import TextTemplate
 
 PAGE = read("docs/how-to/add-a-sender.md") + read("docs/reference/sender-definitions.md")
@@ -65,6 +70,20 @@ class ExampleTests(SynchronousTestCase):
             evidence = known_of(msgspec.structs.replace(head, headers=headers), query, body)
             match = Classifier([entry]).classify(evidence)
             self.assertEqual(match and (match.confidence, match.why), (confidence, why))
+
+    def test_signed(self) -> None:
+        """With the scheme that the page shows, a request counts that is signed with what it shows."""
+        entry = msgspec.convert(
+            yaml.safe_load(block("yaml", "id:")) | yaml.safe_load(block("yaml", "verify:")), SenderDefinition
+        )
+        (secret,) = read_secrets("\n".join(entry.signing[0].secrets))
+        head, query, body = read_http_file(block("http", "POST").encode())
+        verifier = Verifier(entry, [secret])
+        made = sign(verifier, secret, head, query, body, 1_772_439_301_000_000_000)
+        self.assertRegex(made.headers[b"x-press-signature"], rb"^t=1772439301,v1=[0-9a-f]{64}$")
+        signed = msgspec.structs.replace(head, headers=[*head.headers, *made.headers.items()])
+        self.assertIsInstance(judged_when_signed(verifier, signed, query, body), Verified)
+        self.assertNotIsInstance(judged_when_signed(verifier, signed, query, body + b" "), Verified)
 
     def test_texts(self) -> None:
         """A piece that yields nothing is left out as the page says."""
