@@ -26,6 +26,12 @@ class RateTests(SynchronousTestCase):
         taken = [rate.take(1_000_000.0) for _ in range(PER_SECOND + 1)]
         self.assertEqual(taken, [0] * PER_SECOND + [1])
 
+    def test_first(self) -> None:
+        """From the first moment on there are ten, whatever the clock says."""
+        for now in (0.0, 0.05, 1e9):
+            rate = HandshakeRate()
+            self.assertEqual([rate.take(now) for _ in range(PER_SECOND + 1)], [0] * PER_SECOND + [1])
+
     def test_clock(self) -> None:
         """A clock that goes back gives nothing."""
         rate = HandshakeRate(50.0)

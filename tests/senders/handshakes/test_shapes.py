@@ -4,6 +4,7 @@ Tests for L{webhookrx.senders.handshakes.shapes}.
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from hypothesis import given
@@ -121,6 +122,34 @@ class ProofShapeTests(SynchronousTestCase):
         for character in map(chr, range(0x250)):
             if character not in HARMLESS:
                 self.assertFalse(shape.fits(character), (pattern, character))
+
+    def test_classes(self) -> None:
+        """Of all classes of up to four characters, those that are said to be safe allow harmless ones alone."""
+        safe = 0
+        for size in range(1, 5):
+            for items in map("".join, itertools.product("aZ9:-=.+ ", repeat=size)):
+                if why_not_for_proofs(f"[{items}]") is not None:
+                    continue
+                safe += 1
+                try:
+                    shape = Shape(f"[{items}]")
+                except ValueError:
+                    continue  # a range that goes backwards can't be a shape
+                allowed = set(filter(shape.fits, map(chr, range(0x80))))
+                self.assertLessEqual(allowed, HARMLESS, items)
+        self.assertGreater(safe, 500)
+        for items in ("a:", ":a", "aa:", "a-Z:", "A-Z:-a", "a-z.", "a-z-z=", "+-9", "aZ9."):
+            self.assertIsNotNone(why_not_for_proofs(f"^[{items}]{{1,8}}$"), items)
+
+    def test_longest(self) -> None:
+        """As many characters as are answered, and not one more."""
+        for pattern, safe in (
+            ("[a-z]{1,1000}[a-z]{24}", True),
+            ("[a-z]{1,1000}[a-z]{25}", False),
+            ("[a-z]{0}", False),
+            ("a", True),
+        ):
+            self.assertEqual(why_not_for_proofs(pattern) is None, safe, pattern)
 
     def test_every_character(self) -> None:
         """In the shape that most have, no other character than the harmless ones has a place."""
