@@ -31,7 +31,7 @@ from webhookrx.relay.status import OWN_METRICS
 from webhookrx.router.expressions import function_table
 from webhookrx.router.rules.schema import code_table, host_table, rule_table, schema_text, step_table
 from webhookrx.senders.answer_tables import answer_table, behaviour_table, handshake_table
-from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table
+from webhookrx.senders.tables import entry_code_table, entry_table, sender_table, severity_table, split_table
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -159,6 +159,7 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "sender-answers": ("docs/reference/handshakes.md", answer_table),
     "sender-behaviour": ("docs/reference/handshakes.md", behaviour_table),
     "known-senders": ("docs/reference/classification.md", sender_table),
+    "split-senders": ("docs/reference/splitting.md", split_table),
     "severities": ("docs/reference/sender-definitions.md", severity_table),
     "sender-format": ("docs/reference/sender-definitions.md", entry_table),
     "entry-codes": ("docs/reference/sender-definitions.md", entry_code_table),

@@ -4,12 +4,15 @@ The known senders, and the format of their data files, as Markdown tables: C{pyt
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from importlib.resources import files
 from typing import Any, Final
 
 import msgspec
 from msgspec import inspect
 
 from webhookrx.diagnostics import ENTRY_CODES
+from webhookrx.intake.json_body import decode_exactly
 from webhookrx.senders.answer_definition import Behaviour, RefusedAnswer, SenderAnswer
 from webhookrx.senders.compiled import compile_sender
 from webhookrx.senders.conditions import Conditions
@@ -25,10 +28,13 @@ from webhookrx.senders.definition import (
     Time,
 )
 from webhookrx.senders.definitions import builtin_definitions
+from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.handshake_definition import Handshake, HandshakeWhen, Proof
+from webhookrx.senders.http_file import read_http_file
 from webhookrx.senders.severities import USUAL_WORDS
 from webhookrx.senders.signatures.scheme import SignatureScheme, SignedTime
 from webhookrx.senders.split_definition import Split
+from webhookrx.senders.splitting import Splitter
 from webhookrx.text import table
 
 _PARTS: Final = (
@@ -155,3 +161,54 @@ def _default(field: inspect.Field) -> str:
 
 if __name__ == "__main__":
     print("\n".join((sender_table(), entry_table(), severity_table(), entry_code_table())), end="")
+
+
+def split_table() -> str:
+    """Return the table of the senders that put several events into a body, and what goes along with each event."""
+    rows = []
+    for definition in builtin_definitions():
+        if definition.splits:
+            ways = "; *else* ".join(map(_split_way, definition.splits))
+            rows.append((f"`{definition.id}`", ways, ", ".join(f"`{name}`" for name in _envelope_members(definition))))
+    return table(("sender", "events", "members of envelopes in its samples"), rows)
+
+
+def _split_way(split: Split) -> str:
+    if split.by != "value":
+        carried = f", with {', '.join(f'`{name}`' for name in split.carry)} of those before" if split.carry else ""
+        return _WAYS[split.by] + carried
+    decoded = f", {split.decode.replace('+', ' and ')} undone" if split.decode else ""
+    inside = f", then `{split.inside}` in each" if split.inside else ""
+    return f"`{split.at}`{decoded}{inside}"
+
+
+_WAYS: Final = {
+    "lines": "lines",
+    "documents": "JSON documents one after another",
+    "bulk": "pairs of lines: an action, and its document",
+    "frames": "frames, each behind the number of its bytes",
+}
+
+
+def _envelope_members(definition: SenderDefinition) -> list[str]:
+    """Return the paths of the members of all envelopes in the samples of a definition, without what is in them."""
+    splitter = Splitter(definition.splits)
+    home = files("webhookrx.senders") / "data"
+    found: dict[str, None] = {}
+    for sample in definition.samples:
+        head, _, body = read_http_file((home / sample).read_bytes())
+        bundle = splitter.split(body, Evidence(head, {}, body, None, None).media_type)
+        for event in bundle.events if bundle is not None else ():
+            if event.around.envelope:
+                found |= dict.fromkeys(_paths(decode_exactly(event.around.envelope), event.around.path))
+    return list(found)
+
+
+def _paths(envelope: Any, way: tuple[str, ...]) -> Iterator[str]:
+    """Yield the paths of members, those of an object on the way to the event in its place."""
+    step, *rest = [each for each in way if not each.isdigit()] or [""]
+    for name, value in envelope.items():
+        if name == step and isinstance(value, dict):
+            yield from (f"{name}.{inner}" for inner in _paths(value, tuple(rest)))
+        else:
+            yield name
