@@ -12,7 +12,6 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.sender_pages import PAGES, needs_keys, source_lines, takes_secrets
 from tests.senders.test_samples import DATA
-from tests.senders.test_signed_samples import SIGNING
 from tests.test_documents import settings_of
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.definitions import builtin_definitions
@@ -52,8 +51,6 @@ class SourceTests(SynchronousTestCase):
         """It is one that can start, once its files are there, with a secret as the sender has them."""
         for each in LISTED:
             entry = ENTRIES[each]
-            if any(needs_keys(scheme) for scheme in entry.schemes) or (entry.schemes and entry not in SIGNING):
-                continue
             directory = os.path.abspath(self.mktemp())
             os.mkdir(directory)
             if takes_secrets(entry):
@@ -61,9 +58,10 @@ class SourceTests(SynchronousTestCase):
             write(os.path.join(directory, f"{each}-token"), "TOKEN\n")
             text = "\n".join(source_lines(entry)).replace("/run/credentials/webhookrx.service", directory)
             (source,) = yaml.safe_load(text)
-            config = yaml.safe_dump(
-                {"sources": [{**source, "source": "webhook", "port": "tcp:8181:interface=127.0.0.1"}]}
-            )
+            certificates = [str(DATA / name) for signed_with in entry.signing for name in signed_with.keys]
+            keys = {"signing_certs": certificates} if any(map(needs_keys, entry.schemes)) else {}
+            sources = [{**source, "source": "webhook", "port": "tcp:8181:interface=127.0.0.1"}]
+            config = yaml.safe_dump({"sources": sources, **keys})
             resolved = settings_of(config, os.path.join(directory, "webhookrx.yaml"))
             (made,) = resolved.settings.sources
             assert made.guard is not None and made.guard.sender is not None

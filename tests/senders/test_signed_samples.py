@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from functools import cache
-from importlib.util import find_spec
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
@@ -26,12 +25,7 @@ from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.scheme import PUBLIC_KEY_ALGORITHMS, SignatureScheme
 from webhookrx.senders.signatures.verifier import Verifier, asks_for_secrets
 
-SIGNING = [
-    entry
-    for entry in builtin_definitions()
-    if entry.schemes
-    and all(not each.code or find_spec(f"webhookrx.senders.signatures.{each.code}") for each in entry.schemes)
-]
+SIGNING = [entry for entry in builtin_definitions() if entry.schemes]
 """The entries that say how their requests are verified."""
 
 UNSIGNED = {
