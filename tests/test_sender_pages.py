@@ -10,6 +10,8 @@ import os
 import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.commands.running import CommandCase, run_command
+from tests.documents import blocks, read
 from tests.sender_pages import PAGES, needs_keys, source_lines, takes_secrets
 from tests.senders.test_samples import DATA
 from tests.test_documents import settings_of
@@ -66,6 +68,30 @@ class SourceTests(SynchronousTestCase):
             (made,) = resolved.settings.sources
             assert made.guard is not None and made.guard.sender is not None
             self.assertEqual(each, made.guard.sender.id)
+
+
+class FailingSignatureTests(CommandCase):
+    """docs/how-to/failing-signatures.md."""
+
+    def test_shown(self) -> None:
+        """C{webhookrx try} says of the request what the page shows."""
+        found = blocks(read("docs/how-to/failing-signatures.md"))
+        (request,) = (block.text for block in found if block.language == "http")
+        (config,) = (
+            block.text for block in blocks(read("docs/how-to/verified-senders.md")) if block.language == "yaml"
+        )
+        (source,) = yaml.safe_load(config)["sources"]
+        source |= {"port": "tcp:8181:interface=127.0.0.1", "secrets_file": os.path.abspath("secrets")}
+        self.write("webhookrx.yaml", yaml.safe_dump({"sources": [source]}))
+        self.write("request.http", request)
+        write("secrets", "2026-11 = made-up\n")
+        shown = [block.text.splitlines() for block in found if block.language == "console"]
+        self.assertEqual(2, len(shown))
+        for command, *lines in shown:
+            _, out, err = run_command(*command.removeprefix("$ webhookrx ").split())
+            self.assertEqual("", err)
+            for line in lines:
+                self.assertIn(" ".join(line.split()), [" ".join(each.split()) for each in out.splitlines()])
 
 
 def secrets_of(entry: SenderDefinition) -> str:
