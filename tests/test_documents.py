@@ -246,7 +246,13 @@ class YamlExampleTests(SynchronousTestCase):
             ("cert.pem", "tls-cert.pem"),
         ):
             os.symlink(os.path.join(directory, pair_file), os.path.join(directory, name))
-        for name, text in (("token", "TOKEN\n"), ("github", "2026-11 = SECRET\n"), ("stripe", "main = SECRET\n")):
+        for name, text in (
+            ("token", "TOKEN\n"),
+            ("github", "2026-11 = SECRET\n"),
+            ("stripe", "main = SECRET\n"),
+            ("github-meta.json", '{"hooks": ["192.0.2.0/24"]}'),
+            ("office", "198.51.100.0/24\n"),
+        ):
             path = os.path.join(directory, name)
             with open(path, "w") as file:
                 file.write(text)
