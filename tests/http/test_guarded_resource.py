@@ -211,6 +211,21 @@ class SignatureTests(GuardedCase):
         answer = site.ask(post(BODY, b"/in", b"X-Gitlab-Token: s3cr3t\r\n"))
         self.assertEqual((500, [], 1), (answer.status, site.messages, len(site.traffic.failures)))
 
+    def test_told_when_stored(self) -> None:
+        """Who wants to know of verified requests is told once the message is stored and the answer given."""
+        told: list[tuple[bytes, int]] = []
+        site = github(stored=lambda body: told.append((body, len(site.messages))))
+        for number, size in enumerate((len(BODY), DIRECT + 1), 1):
+            body = BODY.ljust(size)
+            self.assertEqual(200, site.ask(site.signed(body, "new", DELIVERY)).status)
+            self.assertEqual((len(body), number), (len(told[-1][0]), told.pop()[1]))
+        self.assertEqual(401, site.ask(post(BODY, b"/in", DELIVERY)).status)
+        noting = github(stored=lambda body: told.append((body, 0)), must_verify=False)
+        self.assertEqual(200, noting.ask(post(BODY, b"/in", DELIVERY)).status)
+        site.consumer.failure = NotStored("no disk")
+        self.assertEqual(503, site.ask(site.signed(BODY, "new", DELIVERY)).status)
+        self.assertEqual([], told)
+
     def test_interface(self) -> None:
         """A request to a guarded source is a receiver."""
         verifyClass(IReceiver, GuardedRequest)

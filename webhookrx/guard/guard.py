@@ -86,6 +86,7 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
     @ivar answers: the answers that the sender wants.
     @ivar window: seconds for which deliveries are remembered.
     @ivar splitter: takes batches apart.
+    @ivar stored: is told the body of each verified request once its message is stored and answered.
     """
 
     allow: AllowList | None = None
@@ -101,6 +102,7 @@ class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
     answers: SenderAnswers | None = None
     window: float | None = None
     splitter: Splitter | None = None
+    stored: Callable[[bytes], None] | None = None
 
 
 class Guard:

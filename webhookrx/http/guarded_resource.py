@@ -64,9 +64,8 @@ class GuardedResource(WebhookResource):
         self.wanted = guard.header_names
         self._window = window
         parts = guard.parts
-        self._is_simple = (
-            record is None and parts.quota is None and parts.window is None and not (guard.on_storing or guard.kinds)
-        )
+        has_parts = not (parts.quota is None and parts.window is None and parts.stored is None)
+        self._is_simple = record is None and not (has_parts or guard.on_storing or guard.kinds)
         self._judge_bundle = BundleJudge(guard.rules, judge, for_lines) if parts.splitter is not None else None
 
     def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:
@@ -273,7 +272,8 @@ class GuardedResource(WebhookResource):
             return
         # The usual acknowledgement is that of the exchange itself.
         acknowledge: Acknowledge = exchange.acknowledged
-        if request.has_claim or request.reply is not None or self.guard.parts.answers is not None:
+        parts = self.guard.parts
+        if request.has_claim or request.reply is not None or not (parts.answers is None and parts.stored is None):
             acknowledge = partial(self._acknowledged, request)
         if isinstance(made, JudgedBundle):
             is_taken = self._take_bundle(request, made, acknowledge)
@@ -306,6 +306,9 @@ class GuardedResource(WebhookResource):
             exchange.acknowledged(error, RECEIVED if reply is None else answer_of(reply))
         finally:
             self._settle(request, stored=error is None)
+        stored = self.guard.parts.stored
+        if error is None and stored is not None and request.verified is not None:
+            stored(request.body)
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -5,6 +5,7 @@ The guards of sources, made of their settings; and what logs and recordings may 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from webhookrx.senders.handshakes import Handshakes, SenderAnswers
 from webhookrx.senders.signatures.code_verifiers import KeySource
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.splitting import splitter_for
+from webhookrx.service.subscriptions import Subscriptions
 from webhookrx.settings import GuardSettings, Settings, Source
 
 
@@ -31,6 +33,7 @@ class GuardMaker:
     @param keys: where public keys of senders come from that are no secrets of a source.
     @param wall_clock: nanoseconds since the epoch.
     @param clock: seconds on the monotonic clock.
+    @param subscriptions: those of SNS that wait; None: nobody looks after them.
     """
 
     def __init__(
@@ -39,11 +42,13 @@ class GuardMaker:
         keys: KeySource | None,
         wall_clock: Callable[[], int],
         clock: Callable[[], float],
+        subscriptions: Subscriptions | None = None,
     ) -> None:
         self._buckets = buckets
         self._keys = keys
         self._wall_clock = wall_clock
         self._clock = clock
+        self._subscriptions = subscriptions
 
     def guard(self, source: Source, guard: GuardSettings, rules: SourceRules) -> Guard:
         """
@@ -75,12 +80,16 @@ class GuardMaker:
         verifier = None
         if guard.verify != "off":
             verifier = Verifier(definition, guard.secrets, public_url=url, settings=settings, keys=self._keys)
+        stored = None
+        if self._subscriptions is not None and any(scheme.code == "sns" for scheme in definition.schemes):
+            stored = partial(self._subscriptions.stored, settings)
         handshakes = None
         if guard.handshake:
             handshakes = Handshakes(definition, guard.secrets, settings=settings, public_url=url, source=name)
         return replace(
             parts,
             verifier=verifier,
+            stored=stored,
             secrets=len(guard.secrets),
             must_verify=guard.verify == "required",
             handshakes=handshakes,

@@ -16,7 +16,6 @@ from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
-from webhookrx.config.guard_secrets import KnownKeys
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt
@@ -34,6 +33,7 @@ from webhookrx.service import known_observers
 from webhookrx.service.description import describe, difference, renewals
 from webhookrx.service.drain import STOP_NOW_TIME, Drain
 from webhookrx.service.guards import path_mask
+from webhookrx.service.key_fetcher import KeyFetcher, KnownPublicKeys
 from webhookrx.service.listeners import Listeners, OpenSocket
 from webhookrx.service.routes import (
     SharedByGuards,
@@ -43,6 +43,7 @@ from webhookrx.service.routes import (
 )
 from webhookrx.service.shared_state import delivery_file, longest_window, open_state
 from webhookrx.service.source_rules import by_listener
+from webhookrx.service.subscriptions import Subscriptions
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.transport.listener_service import ListenerService
@@ -106,6 +107,7 @@ class LocalReceiver:
         self._buckets, self._window = state.buckets, state.window(reactor, settings.limits.answer_time)
         # With workers, their parent keeps what they share.
         self._keeper = None if group.state_files else state.keeper(reactor)
+        self._fetcher = KeyFetcher(self._fetch, reactor)
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
@@ -258,7 +260,7 @@ class LocalReceiver:
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
         record = None if settings.record is None else self._recorder.record
-        keys = KnownKeys(settings.signing_certs, settings.fetch_keys)
+        keys = KnownPublicKeys(settings.signing_certs, self._fetcher if settings.fetch_keys else None)
         return dict(
             build_roots(
                 settings,
@@ -268,9 +270,15 @@ class LocalReceiver:
                 self._slices,
                 record,
                 lambda: self._is_ready,
-                SharedByGuards(self._window, self._buckets, keys),
+                SharedByGuards(self._window, self._buckets, keys, Subscriptions(self._fetcher.once)),
             )
         )
+
+    def _fetch(self, url: str) -> Deferred[bytes]:
+        # Few receivers need an HTTP client.
+        from webhookrx.service.pinned_client import PinnedClient
+
+        return PinnedClient(self._reactor).get(url)
 
     @property
     def _is_ready(self) -> bool:
@@ -298,6 +306,7 @@ class LocalReceiver:
         self._drain = Drain(self._listeners, self.chain, seconds, self._turn, time.monotonic, ports_closed)
         if self._stops_now:
             self.stop_now()
+        self._fetcher.stop()
         whole = await self._drain.run()
         self._drain = None
         if self._keeper is not None:

@@ -23,6 +23,7 @@ from webhookrx.settings import FileContents, GuardSettings, Settings, Source
 if TYPE_CHECKING:
     from webhookrx.guard.quota import Buckets
     from webhookrx.senders.signatures.code_verifiers import KeySource
+    from webhookrx.service.subscriptions import Subscriptions
 
 
 def connector_labels(settings: Settings) -> tuple[tuple[str, ...], ...]:
@@ -69,18 +70,20 @@ class SharedByGuards(NamedTuple):
     What all guarded sources share.
 
     @ivar keys: where public keys of senders come from that are no secrets of a source.
+    @ivar subscriptions: those of SNS that wait.
     """
 
     window: IDeliveryWindow
     buckets: Buckets
     keys: KeySource
+    subscriptions: Subscriptions | None = None
 
 
 def _guarded(
     source: Source, settings: GuardSettings, rules: SourceRules, traffic: ITraffic, shared: SharedByGuards
 ) -> Callable[..., WebhookResource]:
     """Return what builds the resource of a guarded source, but for its guard."""
-    maker = GuardMaker(lambda: shared.buckets, shared.keys, time.time_ns, time.monotonic)
+    maker = GuardMaker(lambda: shared.buckets, shared.keys, time.time_ns, time.monotonic, shared.subscriptions)
     guard = maker.guard(source, settings, rules)
     traffic.guards(source.name, guard.secrets, guard.kinds, says_when=guard.says_when)
     return partial(GuardedResource, guard)

@@ -105,6 +105,8 @@ class JwtVerifier:
                     self._url, self._issuer = keys_of(issuer), issuer.split("/")[2]
         if options.keys is None or not (options.keys.files or options.keys.are_fetched):
             self._issuer = ""
+        elif self._url:
+            options.keys.renew(self._url)  # so that they are there when the first token comes
 
     def check(self, request: SignedRequest, now: int) -> Verified | Unverified:
         """See L{CodeVerifier.check}."""

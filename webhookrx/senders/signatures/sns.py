@@ -10,10 +10,11 @@ of those that the operator names.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 from urllib.parse import parse_qsl
 
 from webhookrx.errors import BAD_SIGNATURE, SIGNATURE_MISSING
+from webhookrx.intake.json_body import json_or_missing
 from webhookrx.senders.signatures.code_verifiers import CodeOptions, certificates_of, is_certified
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
@@ -70,6 +71,34 @@ class SnsVerifier:
 
 
 make = SnsVerifier
+
+
+class WaitingSubscription(NamedTuple):
+    """
+    A subscription that waits to be confirmed.
+
+    @ivar url: what confirms it; empty when the operator does not want that, or it does anything else.
+    """
+
+    topic: str
+    message_id: str
+    url: str
+
+
+def waiting_subscription(body: bytes, settings: Settings) -> WaitingSubscription | None:
+    """
+    Return the subscription that a request asks to confirm; None if it does not.
+
+    @param body: of a verified request.
+    """
+    if b"SubscriptionConfirmation" not in body:
+        return None
+    message = _message(json_or_missing(body))
+    if message.get("Type") != "SubscriptionConfirmation":
+        return None
+    return WaitingSubscription(
+        message.get("TopicArn", ""), message.get("MessageId", ""), confirmation_url(message, settings)
+    )
 
 
 def confirmation_url(document: Any, settings: Settings) -> str:
