@@ -61,16 +61,16 @@ class CostTests(SynchronousTestCase):
                 {"deadline": "3s"},
                 30.0,
                 (
-                    "acme waits 3s for an answer, less than the 30s of answer_time: what is safe only after that has "
-                    "failed for it, and may come again."
+                    "acme waits 3s for an answer, less than the 30s of answer_time: a message that takes longer "
+                    "has failed there, and may come again."
                 ),
             ),
             (
                 {"deadline": "3s", "retries": "none"},
                 30.0,
                 (
-                    "acme waits 3s for an answer, less than the 30s of answer_time: what is safe only after that has "
-                    "failed for it."
+                    "acme waits 3s for an answer, less than the 30s of answer_time: a message that takes longer "
+                    "has failed there."
                 ),
             ),
             ({"deadline": "30s"}, 30.0, "acme waits 30s for an answer, and answer_time is 30s."),

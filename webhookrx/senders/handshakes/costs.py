@@ -70,7 +70,7 @@ def deadline_against(definition: SenderDefinition, answer_time: float) -> str:
         told += _UNCONFIRMED
     if deadline < answer_time:
         again = "" if definition.behaviour.retries == "none" else ", and may come again"
-        return f"{told}, less than the {limit} of answer_time: what is safe only after that has failed for it{again}."
+        return f"{told}, less than the {limit} of answer_time: a message that takes longer has failed there{again}."
     return f"{told}, and answer_time is {limit}."
 
 
