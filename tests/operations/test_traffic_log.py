@@ -4,6 +4,7 @@ Tests for L{webhookrx.operations.traffic_log}.
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from twisted.internet.error import ConnectionDone, TimeoutError
@@ -14,10 +15,12 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH
+from webhookrx.guard.bundle_judge import JudgedBundle
 from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.traffic_log import TrafficLog, shown
+from webhookrx.testing import make_message
 
 
 class TrafficLogTests(SynchronousTestCase):
@@ -99,6 +102,30 @@ class TrafficLogTests(SynchronousTestCase):
         self.assertEqual((2, 111, 10.0), (counts.messages, counts.bytes, counts.last))
         self.assertEqual("messages.github=2 names_left_out.github=2 unparsed_payload.github=1", self.counters.summary())
         self.assertEqual([], self.lines)
+
+    def test_took_apart(self) -> None:
+        """Messages of one body are counted each, its bytes once, and all that was odd about them."""
+        self.clock.advance(5)
+        judged = JudgedBundle(
+            [make_message(), make_message()],
+            [],
+            4,
+            Counter(unparsed_payload=2),
+            left_out=3,
+            steps=Counter({("dropped", "select-1"): 2}),
+            problem="Step 'set-2' failed.",
+            bare=1,
+        )
+        self.traffic.took_apart("github", judged, 100)
+        self.traffic.took_apart("github", JudgedBundle([], [], 0, Counter()), 13)
+        counts = self.counters.sources["github"]
+        self.assertEqual((2, 100, 5.0), (counts.messages, counts.bytes, counts.last))
+        self.assertEqual(
+            "bare_event.github=1 bundle.github=2 dropped.github.select-1=2 messages.github=2 names_left_out.github=3 "
+            "unparsed_payload.github=2",
+            self.counters.summary(),
+        )
+        self.assertEqual(["A step of github failed, the message was dropped: Step 'set-2' failed."], self.lines)
 
     def test_answered(self) -> None:
         """Times of answers are counted by source."""

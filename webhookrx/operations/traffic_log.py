@@ -88,9 +88,10 @@ class TrafficLog:
 
     def took_apart(self, source: str, judged: JudgedBundle, size: int) -> None:
         counts, add = self._sources[source], self._counters.add
-        counts.messages += len(judged.messages)
-        counts.bytes += size
-        counts.last = self._wall_clock()
+        if judged.messages:
+            counts.messages += len(judged.messages)
+            counts.bytes += size
+            counts.last = self._wall_clock()
         add("bundle", source)
         for note, amount in judged.notes.items():
             add(note, source, amount=amount)
