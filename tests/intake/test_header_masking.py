@@ -14,10 +14,12 @@ from webhookrx.http.head import parse_head
 from webhookrx.intake.head import Head, HeaderLines, Peer
 from webhookrx.intake.header_masking import (
     _CREDENTIALS,
+    MASK,
     cloud_event_headers,
     is_credential,
     recorded_headers,
 )
+from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.settings import Limits
 
 
@@ -121,3 +123,34 @@ class CredentialTests(SynchronousTestCase):
         words = _CREDENTIALS.pattern.partition("|(?:")[0].split("|")
         spellings = {spelling for word in words for spelling in (word.replace("?", ""), word.replace("-?", ""))}
         self.assertEqual(spellings, set(re.findall("`([^`]+)`", listed)))
+
+
+class SignatureTests(SynchronousTestCase):
+    """Headers in which senders prove who they are."""
+
+    def test_all_senders(self) -> None:
+        """Whatever header a definition has its signatures in, messages do not show it."""
+        names = set()
+        for definition in builtin_definitions():
+            for scheme in definition.schemes:
+                for place in (scheme.at,) if isinstance(scheme.at, str) else scheme.at:
+                    if place.startswith("header:"):
+                        names.add(place.removeprefix("header:").lower().replace("*", "1").encode())
+        self.assertGreater(len(names), 50)
+        for shown, values in recorded_headers([(name, b"s3cr3t") for name in sorted(names)]).items():
+            self.assertEqual([MASK], values, shown)
+
+    def test_more(self) -> None:
+        """Headers that a source names are masked, too, all lines of each; the others are not."""
+        headers = ((b"x-door", b"a"), (b"x-door", b"b"), (b"x-proof-1", b"c"), (b"x-proof", b"d"), (b"x", b"e"))
+        block = b"POST / HTTP/1.1\r\nX-Door: a\r\nX-Proof-1: c\r\nX-Proof: d\r\nX: e\r\n\r\n"
+        for lines, doors in ((headers, 2), (HeaderLines(block), 1)):
+            self.assertEqual(
+                {"X-Door": [MASK] * doors, "X-Proof-1": [MASK], "X-Proof": ["d"], "X": ["e"]},
+                recorded_headers(lines, {"x-door", "x-proof-*", "x-none"}),
+            )
+
+    def test_signatures_are_no_credentials(self) -> None:
+        """A recording keeps signatures, so that they can be tried."""
+        self.assertFalse(is_credential("x-hub-signature-256"))
+        self.assertTrue(is_credential("x-gitlab-token"))

@@ -127,6 +127,19 @@ class TokenPlaceTests(SynchronousTestCase):
         ):
             self.assertIsNone(place.shown(request, {}))
 
+    def test_refusal(self) -> None:
+        """A sender is told where the token belongs, without a name that is ours."""
+        self.assertIn("Authorization header", AUTHORIZATION.refusal)
+        for text, where in (
+            ("header:x-key", "a header of its own."),
+            ("query:secretly", "the query."),
+            ("path:secretly", "the path."),
+            ("basic", "Basic authentication."),
+        ):
+            refusal = token_place(text).refusal
+            self.assertTrue(refusal.endswith(where), refusal)
+            self.assertNotIn("secretly", refusal)
+
     def test_left_out(self) -> None:
         """What holds the token is left out of query and groups, however often it is there, and nothing else is."""
         query: dict[str, str | list[str]] = {"token": ["a", "b"], "x": "y"}

@@ -18,7 +18,7 @@ from webhookrx.intake.token_places import token_place
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.senders.definitions import builtin_definition
 from webhookrx.senders.signatures.named_secrets import NamedSecret
-from webhookrx.service.guards import GuardMaker, path_mask, token_mask
+from webhookrx.service.guards import GuardMaker, path_mask, signature_headers, token_mask
 from webhookrx.service.source_rules import rules_of
 from webhookrx.settings import GuardSettings, Settings, Source
 
@@ -117,5 +117,26 @@ class MaskTests(SynchronousTestCase):
             masked = mask.masked(request)
             found = masked.values(b"x-key")[0], masked.query or b"", masked.path
             self.assertEqual(shown, tuple(each.decode() for each in found))
-        for source in (self.source("basic"), self.source("query:key", has_tokens=False), Source("plain")):
+        for source in (self.source("query:key", has_tokens=False), Source("plain")):
             self.assertIsNone(token_mask(source))
+
+    def test_secrets_that_are_sent(self) -> None:
+        """A secret that the sender sends itself is masked, too; a signature is kept, even where credentials stand."""
+        request = head(
+            (b"x-gitlab-token", b"s3cr3t"),
+            (b"x-webhook-secret", b"s3cr3t"),
+            (b"authorization", b"HMAC signature"),
+            query=b"secret=s3cr3t&a=b",
+        )
+        for name, masked, kept in (
+            ("gitlab", [b"x-gitlab-token"], [b"webhook-signature"]),
+            ("huggingface", [b"x-webhook-secret"], []),
+            ("ms-teams-outgoing", [], [b"authorization"]),
+        ):
+            source = Source("s", guard=GuardSettings(sender=builtin_definition(name), verify="required"))
+            mask = token_mask(source)
+            shown = request if mask is None else mask.masked(request)
+            self.assertEqual(masked, [each for each, value in shown.headers if value == b"***"], name)
+            self.assertEqual(b"secret=***&a=b" if name == "huggingface" else request.query, shown.query)
+            self.assertEqual(frozenset(kept), signature_headers(source))
+        self.assertEqual(frozenset(), signature_headers(Source("plain")))

@@ -4,6 +4,7 @@ Tests for L{webhookrx.service.routes}.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
 
@@ -42,7 +43,7 @@ class MaskedRecordTests(SynchronousTestCase):
         """A token in the query is masked; a source without one is recorded as it is, or not at all."""
         recorded: list[tuple[bytes | None, bytes]] = []
 
-        def record(head: Head, body: bytes) -> None:
+        def record(head: Head, body: bytes, signatures: Collection[bytes] = ()) -> None:
             recorded.append((head.query, body))
 
         guard = GuardSettings(tokens=(NamedToken("a", b"t"),), token_place=token_place("query:token"))

@@ -282,7 +282,7 @@ class Guard:
         by_path = passage.by_path
         name = self.parts.tokens.check(passage.head, by_path.groups if type(by_path) is Admission else {})
         if name is None:
-            return self._refused(BAD_TOKEN)
+            return self._refused(BAD_TOKEN, self.parts.tokens.place.refusal)
         passage.token = name
         return None
 

@@ -49,6 +49,7 @@ class SourceRules:
     @param keep_text: whether the text of a body that became pairs stays in the message.
     @param body_limit: bytes of a body when unpacked.
     @param unpack_ratio: see L{webhookrx.intake.encodings.unpack}.
+    @param masked_headers: more headers that messages never show, see L{recorded_headers}.
     """
 
     def __init__(
@@ -64,6 +65,7 @@ class SourceRules:
         keep_text: bool = True,
         body_limit: int,
         unpack_ratio: int,
+        masked_headers: frozenset[str] = frozenset(),
     ) -> None:
         self.name = name
         self.tags = f".source.{name}"
@@ -77,6 +79,7 @@ class SourceRules:
         self.keep_text = keep_text
         self.body_limit = body_limit
         self.unpack_ratio = unpack_ratio
+        self.masked_headers = masked_headers
 
 
 class Receipt(msgspec.Struct, frozen=True, gc=False):
@@ -263,7 +266,7 @@ def set_seen(
     if admission.groups:
         values.update(admission.groups)
     if rules.include_request_headers:
-        values["webhook.headers"] = recorded_headers(head.headers)
+        values["webhook.headers"] = recorded_headers(head.headers, rules.masked_headers)
     notes: tuple[str, ...] = ()
     peer = head.peer
     ip, port = peer.ip, peer.port

@@ -1,10 +1,10 @@
 """
-Token masks: requests as logs and recordings may show them, where their token is in the path, the query or a header.
+Token masks: requests as logs and recordings may show them, without a token or secret in path, query or headers.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from msgspec.structs import replace
@@ -53,25 +53,35 @@ class PathMask:
 
 class TokenMask:
     """
-    Masks the token in the requests to one source.
+    Masks the token in the requests to one source, and secrets that its sender sends themselves.
 
-    @param place: where it is.
+    @param place: where the token is; None without one.
     @param patterns: the path patterns of the source.
+    @param headers: headers with secrets, in lower case.
+    @param parameters: parameters of the query with secrets.
     """
 
-    def __init__(self, place: TokenPlace, patterns: Sequence[str]) -> None:
-        self._place = place
-        self._path = PathMask([(pattern, place.name) for pattern in patterns] if place.kind == "path" else [], [])
+    def __init__(
+        self,
+        place: TokenPlace | None,
+        patterns: Sequence[str],
+        headers: Collection[str] = (),
+        parameters: Collection[str] = (),
+    ) -> None:
+        kind = "" if place is None else place.kind
+        name = "" if place is None else place.name
+        self._path = PathMask([(pattern, name) for pattern in patterns] if kind == "path" else [], [])
+        self._headers = frozenset(each.encode() for each in (*headers, *([name] if kind == "header" else [])))
+        queries = [TokenPlace("query", each) for each in parameters]
+        self._queries = (*queries, place) if place is not None and kind == "query" else tuple(queries)
 
     def masked(self, head: Head) -> Head:
-        """Return a head in which a token is replaced by C{***}."""
-        kind = self._place.kind
-        if kind == "query" and head.query:
-            return replace(head, query=self._place.masked_query(head.query))
-        if kind == "path":
-            return replace(head, path=self._path.masked(head.path))
-        if kind == "header":
-            name = self._place.name.encode()
-            lines = tuple((each, _MASK if each == name else value) for each, value in head.headers)
-            return replace(head, headers=lines, prefetched=None)
-        return head
+        """Return a head in which each of them is replaced by C{***}."""
+        query = head.query
+        if query:
+            for place in self._queries:
+                query = place.masked_query(query)
+        headers = head.headers
+        if self._headers:
+            headers = tuple((each, _MASK if each in self._headers else value) for each, value in headers)
+        return replace(head, path=self._path.masked(head.path), query=query, headers=headers, prefetched=None)

@@ -12,6 +12,7 @@ from urllib.parse import unquote_to_bytes
 
 import msgspec
 
+from webhookrx.errors import BAD_TOKEN
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import MASK
 from webhookrx.message.macros import canonical
@@ -30,6 +31,12 @@ _NAMES: Final = {
     "path": re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}"),
 }
 _ALLOWED: Final = "header:authorization, header:NAME, query:NAME, path:GROUP or basic"
+_BELONGS: Final = {
+    "header": "a header of its own",
+    "query": "the query",
+    "path": "the path",
+    "basic": "Basic authentication",
+}
 _MASK: Final = MASK.encode()
 
 
@@ -47,6 +54,13 @@ class TokenPlace(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"{self.kind}:{self.name}" if self.name else self.kind
+
+    @property
+    def refusal(self) -> str:
+        """What a sender is told whose token is not accepted."""
+        if self == AUTHORIZATION:
+            return BAD_TOKEN.detail
+        return f"The token is missing, repeated, or none that is accepted; it belongs into {_BELONGS[self.kind]}."
 
     def shown(self, head: Head, groups: Mapping[str, str]) -> bytes | None:
         """

@@ -7,9 +7,9 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeAlias
 
 from twisted.logger import Logger
 
@@ -25,6 +25,9 @@ MOST_WAITING_BYTES: Final = 16 * 1024 * 1024
 """Requests that may wait to be written, and bytes of their bodies; more are not recorded."""
 
 _log = Logger()
+
+#: The name of a file, the request, and its headers with signatures.
+_Waiting: TypeAlias = tuple[str, Head, bytes, Collection[bytes]]
 
 
 class RecordDirectory(NamedTuple):
@@ -63,7 +66,7 @@ class Recorder:
         self._clock = clock
         self._wall_clock = wall_clock
         self._place: RecordDirectory | None = None
-        self._waiting: deque[tuple[str, Head, bytes]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._bytes = 0
         self._number = 0
         self._busy = False
@@ -77,11 +80,12 @@ class Recorder:
             self._not_before = 0.0
             self._problem = ""
 
-    def record(self, head: Head, body: bytes) -> None:
+    def record(self, head: Head, body: bytes, signatures: Collection[bytes] = ()) -> None:
         """
         Record a request, if there is room.
 
         @param body: unpacked.
+        @param signatures: see L{recorded}.
         """
         if self._place is None:
             return
@@ -91,7 +95,7 @@ class Recorder:
             self._counters.add("not_recorded")
             return
         self._number += 1
-        self._waiting.append((self._name(), head, body))
+        self._waiting.append((self._name(), head, body, signatures))
         self._bytes += len(body)
         self._begin()
 
@@ -109,16 +113,16 @@ class Recorder:
             self._busy = True
             self._reactor.callInThread(self._write, self._place, batch)
 
-    def _write(self, place: RecordDirectory, batch: tuple[tuple[str, Head, bytes], ...]) -> None:
+    def _write(self, place: RecordDirectory, batch: tuple[_Waiting, ...]) -> None:
         """Write requests; in a thread."""
         written, problem = 0, ""
         try:
             with suppress(FileExistsError):
                 os.mkdir(place.directory, 0o700)
             requests, size = _there(place.directory)
-            for name, head, body in batch:
+            for name, head, body, signatures in batch:
                 # Without a copy of a large body, which would hold the interpreter lock, and so the reactor.
-                parts = recorded(head), body
+                parts = recorded(head, signatures), body
                 length = sum(map(len, parts))
                 if requests >= place.requests or size + length > place.size:
                     problem = f"it holds {requests} requests of {size} bytes, and no more are allowed"

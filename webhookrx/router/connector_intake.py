@@ -53,6 +53,7 @@ class ConnectorRules(SourceRules):
         include_request_headers: bool = False,
         body_limit: int,
         unpack_ratio: int,
+        masked_headers: frozenset[str] = frozenset(),
     ) -> None:
         super().__init__(
             name,
@@ -60,6 +61,7 @@ class ConnectorRules(SourceRules):
             include_request_headers=include_request_headers,
             body_limit=body_limit,
             unpack_ratio=unpack_ratio,
+            masked_headers=masked_headers,
         )
         self.processing = processing
         self.connector: dict[str, Any] = {"type": CONNECTOR_TYPE, "name": name, "port": port, "labels": dict(labels)}
@@ -243,7 +245,7 @@ def _attributes(head: Head, admission: Admission) -> dict[str, Any]:
     if found := cloud_event_headers(head):
         attributes.update(found)
     if admission.rules.include_request_headers:
-        attributes["webhook.headers"] = recorded_headers(head.headers)
+        attributes["webhook.headers"] = recorded_headers(head.headers, admission.rules.masked_headers)
     return attributes
 
 

@@ -5,6 +5,7 @@ Recorded requests in files (C{*.http}): head, blank line, body.
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from typing import Final
 from urllib.parse import unquote_plus
 
@@ -73,18 +74,20 @@ def read_http_file(data: bytes) -> tuple[Head, dict[str, str | list[str]], bytes
     return _head(method, path, kept, raw_query), query, data[position:]
 
 
-def recorded(head: Head) -> bytes:
+def recorded(head: Head, signatures: Collection[bytes] = ()) -> bytes:
     """
     Return what a recording holds before the body, as L{read_http_file} reads it. The values of headers and query
     parameters that are credentials are masked; signatures and their times in headers are as they came. Headers
     about transfer coding are left out, since the body is written decoded.
+
+    @param signatures: headers with signatures, in lower case, that look like credentials.
     """
     query = b"?" + _masked_query(head.query) if head.query else b""
     lines = [head.method + b" " + head.path + query + b" HTTP/1.1"]
     for name, value in head.headers:
         if name not in _OF_THE_WIRE:
             spelled = b"-".join(part.capitalize() for part in name.split(b"-"))
-            masked = is_credential(name.decode("latin-1"))
+            masked = is_credential(name.decode("latin-1")) and name not in signatures
             lines.append(spelled + b": " + (MASK.encode() if masked else value))
     return b"\r\n".join([*lines, b"", b""])
 

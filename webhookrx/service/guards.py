@@ -19,8 +19,10 @@ from webhookrx.intake.tokens import TokenCheck
 from webhookrx.senders.compiled import compile_sender
 from webhookrx.senders.handshakes import Handshakes, SenderAnswers
 from webhookrx.senders.signatures.code_verifiers import KeySource
+from webhookrx.senders.signatures.scheme import SignatureScheme
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.splitting import splitter_for
+from webhookrx.service.source_rules import places_of
 from webhookrx.service.subscriptions import Subscriptions
 from webhookrx.settings import GuardSettings, Settings, Source
 
@@ -98,11 +100,32 @@ class GuardMaker:
 
 
 def token_mask(source: Source) -> TokenMask | None:
-    """Return what masks the token in the requests to a source; None where it is where credentials usually are."""
-    place = None if source.guard is None or not source.guard.tokens else source.guard.token_place
-    if place is None or place.kind == "basic" or place.name == "authorization":
+    """
+    Return what masks the token in the requests to a source, and secrets that its sender sends themselves; None for a
+    source without both.
+    """
+    guard = source.guard
+    if guard is None:
         return None
-    return TokenMask(place, source.paths)
+    shown = [place for scheme in _schemes(guard) if scheme.algorithm == "equal" for place in places_of(scheme)]
+    headers = [place.removeprefix("header:").lower() for place in shown if place.startswith("header:")]
+    parameters = [place.removeprefix("query:") for place in shown if place.startswith("query:")]
+    if not (guard.tokens or headers or parameters):
+        return None
+    return TokenMask(guard.token_place if guard.tokens else None, source.paths, headers, parameters)
+
+
+def signature_headers(source: Source) -> frozenset[bytes]:
+    """Return the headers, in lower case, in which the sender of a source puts signatures that are no secrets."""
+    guard = source.guard
+    if guard is None:
+        return frozenset()
+    signed = [place for scheme in _schemes(guard) if scheme.algorithm != "equal" for place in places_of(scheme)]
+    return frozenset(place.removeprefix("header:").lower().encode() for place in signed if place.startswith("header:"))
+
+
+def _schemes(guard: GuardSettings) -> tuple[SignatureScheme, ...]:
+    return () if guard.sender is None or guard.verify == "off" else guard.sender.schemes
 
 
 def path_mask(settings: Settings) -> Callable[[bytes], bytes]:

@@ -16,7 +16,7 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.service.guards import GuardMaker, token_mask
+from webhookrx.service.guards import GuardMaker, signature_headers, token_mask
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, json_files, rules_of
 from webhookrx.settings import FileContents, GuardSettings, Settings, Source
 
@@ -53,14 +53,18 @@ def tls_files(settings: Settings) -> dict[str, FileContents]:
     }
 
 
-def masked_record(source: Source, record: RecordRequest | None) -> RecordRequest | None:
-    """Return what records the requests to a source, without their token."""
-    mask = token_mask(source)
-    if record is None or mask is None:
+def masked_record(source: Source, record: Callable[..., None] | None) -> RecordRequest | None:
+    """
+    Return what records the requests to a source, without token and secrets, but with signatures.
+
+    @param record: as L{webhookrx.operations.recorder.Recorder.record}.
+    """
+    mask, signatures = token_mask(source), signature_headers(source)
+    if record is None or not (mask or signatures):
         return record
 
     def masked(head: Head, body: bytes) -> None:
-        record(mask.masked(head), body)
+        record(head if mask is None else mask.masked(head), body, signatures)
 
     return masked
 
@@ -95,7 +99,7 @@ def build_roots(
     traffic: ITraffic,
     receipts: Callable[[], Receipt],
     slices: TimeSlices,
-    record: RecordRequest | None = None,
+    record: Callable[..., None] | None = None,
     ready: Callable[[], bool] = never_ready,
     shared: SharedByGuards | None = None,
 ) -> dict[str, RootResource]:
@@ -104,7 +108,7 @@ def build_roots(
 
     @param receipts: gives each message its L{Receipt}.
     @param slices: handles large bodies.
-    @param record: see L{WebhookResource}.
+    @param record: see L{masked_record}; None for no recording.
     @param ready: whether the service as a whole is ready for messages, for health checks at the path of a source.
     @param shared: needed for guarded sources.
     """

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from webhookrx.router.steps.processing import Processing
     from webhookrx.router.steps.step import Preprocessing
     from webhookrx.senders.classifier import Classifier
+    from webhookrx.senders.signatures.scheme import SignatureScheme
 
 
 def rules_of(source: Source, settings: Settings) -> SourceRules:
@@ -32,6 +33,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         keep_text=source.keep_message == "yes",
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
+        masked_headers=masked_headers(source),
     )
 
 
@@ -73,7 +75,25 @@ def connector_rules(
         include_request_headers=source.include_request_headers,
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
+        masked_headers=masked_headers(source),
     )
+
+
+def masked_headers(source: Source) -> frozenset[str]:
+    """Return the headers of a source with its token, and with what its sender proves itself with."""
+    guard = source.guard
+    if guard is None:
+        return frozenset()
+    names = {guard.token_place.name} if guard.token_place.kind == "header" else set()
+    for scheme in () if guard.sender is None else guard.sender.schemes:
+        places = places_of(scheme)
+        names |= {place.removeprefix("header:").lower() for place in places if place.startswith("header:")}
+    return frozenset(names)
+
+
+def places_of(scheme: SignatureScheme) -> tuple[str, ...]:
+    """Return the places of the signatures of a scheme."""
+    return (scheme.at,) if isinstance(scheme.at, str) else scheme.at
 
 
 def classifier_for(settings: Settings) -> Classifier | None:
