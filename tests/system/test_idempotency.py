@@ -123,27 +123,32 @@ class RestartTests(IdempotencyCase):
             wait_until(lambda: metrics(locked)[errors] == 1, "it is counted")
 
     def test_reload(self) -> None:
-        """A reload that begins, changes and ends windows keeps what is known."""
-        receiver = self.start(config="port: 'tcp:0:interface=127.0.0.1'\nstate_dir: state\n", port=None)
+        """A reload that begins, changes and ends windows keeps what is known, also with workers."""
+        for workers_line in ("", "workers: 2"):
+            top = f"port: 'tcp:0:interface=127.0.0.1'\nstate_dir: state\n{workers_line}\n"
+            receiver = self.start(config=top, port=None)
+            github = "sender: github\nverify: off\n"
+            self.assertEqual([STORED], self.bodies(receiver, delivery("a")))
+            self.reload(receiver, f"{top}{github}idempotency: 1h\n")
+            self.assertEqual([STORED, KNOWN], self.bodies(receiver, *map(delivery, "aa")))
+            self.reload(receiver, f"{top}{github}idempotency: 2h\n")
+            self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
+            self.reload(receiver, f"{top}{github}")
+            self.assertEqual([STORED], self.bodies(receiver, delivery("a")))
+            self.reload(receiver, f"{top}{github}idempotency: 1h\n")
+            self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
+            self.assertEqual(0, receiver.stop())
+            receiver.start()
+            self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
+            self.assertEqual(0, receiver.stop())
 
-        def reload(*lines: str) -> None:
-            count = receiver.log().count("Reloaded")
-            with open(receiver.path("config.yaml"), "w") as file:
-                file.write("\n".join(("port: 'tcp:0:interface=127.0.0.1'", "state_dir: state", *lines)))
-            receiver.signal(signal.SIGHUP)
-            wait_until(lambda: receiver.log().count("Reloaded") > count, f"it is in use: {receiver.log()}")
-
-        github = ("sender: github", "verify: off")
-        self.assertEqual([STORED], self.bodies(receiver, delivery("a")))
-        reload(*github, "idempotency: 1h")
-        self.assertEqual([STORED, KNOWN], self.bodies(receiver, *map(delivery, "aa")))
-        reload(*github, "idempotency: 2h")
-        self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
-        reload(*github)
-        self.assertEqual([STORED], self.bodies(receiver, delivery("a")))
-        reload(*github, "idempotency: 1h")
-        self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
-        self.assertEqual(0, receiver.stop())
+    def reload(self, receiver: Receiver, config: str) -> None:
+        """Give a receiver another configuration, and wait until it is in use."""
+        count = receiver.log().count("Reloaded")
+        with open(receiver.path("config.yaml"), "w") as file:
+            file.write(config)
+        receiver.signal(signal.SIGHUP)
+        wait_until(lambda: receiver.log().count("Reloaded") > count, f"it is in use: {receiver.log()}")
 
 
 class AtOnceTests(IdempotencyCase):
