@@ -24,8 +24,10 @@ from tests.system.certificates import Authority, server_settings
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
+from webhookrx.guard import quota
 from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
+from webhookrx.idempotency import key_ring
 from webhookrx.intake import json_body as payload
 from webhookrx.intake import pairs
 from webhookrx.intake import urlencoded as query
@@ -143,6 +145,8 @@ class FixedLimitTests(SynchronousTestCase):
             ("pairs of one body", f"{pairs.MAX_PAIRS:,}"),
             ("digits of an integer in a longer body", f"{payload.MAX_DIGITS}"),
             ("body with unpaired surrogates", f"{payload.MAX_REPAIRED // 1024} KiB"),
+            ("deliveries in [idempotency windows](../explanation/idempotency.md)", f"{key_ring.CAPACITY:,}"),
+            ("addresses with a quota that is not full", f"{quota.ADDRESSES:,}"),
             ("refused body that is read to keep the connection", f"{protocol.DISCARDED_BODY // 1024} KiB"),
         ):
             self.assertIn(f"| {what} | {number} |", page)
