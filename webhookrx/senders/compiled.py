@@ -28,7 +28,7 @@ from webhookrx.senders.handshakes.compilation import check_answers
 from webhookrx.senders.locator import Locator, LocatorError, parse_pointer
 from webhookrx.senders.plans import Plan, Plans
 from webhookrx.senders.severities import Known, SeverityMap
-from webhookrx.senders.signatures.compiled_scheme import compile_scheme
+from webhookrx.senders.signatures.scheme_compilation import compile_scheme
 from webhookrx.senders.split_checks import split_problems
 from webhookrx.senders.text_template import TextTemplate
 from webhookrx.senders.times import READERS

@@ -11,9 +11,10 @@ from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
 from webhookrx.senders.signatures.algorithms import SecretItself, algorithm_with
 from webhookrx.senders.signatures.code_verifiers import WITHOUT_SECRETS, CodeOptions, KeySource, code_verifier
-from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, compile_scheme
+from webhookrx.senders.signatures.compiled_scheme import CompiledScheme
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.scheme_compilation import compile_scheme
 from webhookrx.senders.signatures.signed_request import NO_SETTINGS, Settings, SignedRequest
 from webhookrx.senders.signatures.token_algorithms import is_public
 from webhookrx.senders.signatures.verification import (

@@ -1,4 +1,4 @@
-"""Tests for L{webhookrx.senders.signatures.compiled_scheme}, L{...places} and L{...signed_text}."""
+"""Tests for L{webhookrx.senders.signatures.scheme_compilation}, L{...places} and L{...signed_text}."""
 
 from __future__ import annotations
 
