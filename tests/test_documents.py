@@ -46,7 +46,7 @@ from webhookrx.testing import make_message
 #: Top-level keys of configurations of other programs.
 OTHERS_KEYS = {"sinks", "receivers", "groups", "exporters", "scrape_configs"}
 #: Those of rules files, of data files of senders, and of parts of them, which tests of their own read.
-RULE_KEYS = {"connector_rules", "hosts", "preprocessing", "signed_with", "steps", "when"}
+RULE_KEYS = {"behaviour", "connector_rules", "hosts", "preprocessing", "signed_with", "steps", "when"}
 #: Where the examples have their files.
 DIRECTORIES = re.compile(
     "/etc/webhookrx|/etc/hooks|/run/credentials/webhookrx.service|/run/webhookrx|/var/log(/webhookrx)?"

@@ -4,17 +4,24 @@ Tests for C{docs/how-to/add-a-sender.md} and C{docs/reference/sender-definitions
 
 from __future__ import annotations
 
+import base64
+import hmac
+
 import msgspec
 import yaml
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.documents import blocks, read
+from tests.senders.handshakes.questions import ask, secrets_of
 from tests.senders.requests import known_of, scope_of
 from webhookrx.commands.sample_signatures import judged_when_signed
+from webhookrx.intake.reply import TEXT, Reply
 from webhookrx.senders.classifier import HIGH, MEDIUM, Classifier
 from webhookrx.senders.definition import SenderDefinition
-from webhookrx.senders.definitions import all_definitions, builtin_definitions
+from webhookrx.senders.definitions import all_definitions, builtin_definitions, read_definition
 from webhookrx.senders.extraction import extract
+from webhookrx.senders.handshakes import HandshakeAnswer, SenderAnswers
+from webhookrx.senders.handshakes.costs import cost_of_refusal
 from webhookrx.senders.http_file import read_http_file
 from webhookrx.senders.signatures.named_secrets import read_secrets
 from webhookrx.senders.signatures.outcome import Verified
@@ -56,6 +63,27 @@ class ExampleTests(SynchronousTestCase):
             *(f"from {found.taken[name]}" for name in ("time", "message", "severity", "host")),
         ):
             self.assertIn(line, shown)
+
+    def test_questions(self) -> None:
+        """The example of questions and answers can be used, and answers as it says."""
+        text = "id: acme\nvendor: acme\nproduct: acme\nwhen: {body_keys: [a]}\nverify: {at: 'header:s'}\n" + block(
+            "yaml", "handshake:"
+        )
+        definition, diagnostics = read_definition(text.encode(), "acme.yaml")
+        self.assertEqual(diagnostics, [])
+        assert definition is not None
+        secrets = secrets_of(app="secret", verify_token="token")
+        answer = ask(definition, "GET", "/?challenge=abc&token=token", secrets=secrets)
+        self.assertEqual(answer, HandshakeAnswer("url_check", Reply(200, b"abc", TEXT)))
+        body = b'{"type":"check","nonce":"abc"}'
+        signature = hmac.new(b"secret", body, "sha256").hexdigest()
+        answer = ask(definition, "POST", "/", {"s": signature}, body, secrets=secrets)
+        assert isinstance(answer, HandshakeAnswer)
+        proof = base64.b64encode(hmac.digest(b"secret", b"abc", "sha256"))
+        self.assertEqual(answer.reply.body, b'{"nonce":"abc","proof":"sha256=%s"}' % proof)
+        reply = SenderAnswers(definition).stored(known_of(*read_http_file(b'{"id": "7"}')), 1_500_000_000)
+        self.assertEqual(reply, Reply(200, b'{"id":"7","at":1500}'))
+        self.assertIn("never after 401, 403 or 413", cost_of_refusal(definition))
 
     def test_ways(self) -> None:
         """With the list of ways that the page shows, the request is told without its header, too."""
