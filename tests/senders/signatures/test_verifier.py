@@ -16,6 +16,7 @@ from tests.senders.signatures.keys import private_key, public_text
 from tests.senders.signatures.requests import SECOND, begin, check, head_of, scheme_of, verdict, verifier_of
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.verification import MAX_AT_ONCE
 from webhookrx.senders.signatures.verifier import Verifier, asks_for_secrets, names_files
 from webhookrx.yield_point import PIECE
 
@@ -322,6 +323,16 @@ class PublicKeyTests(SynchronousTestCase):
             self.assertEqual("bad_signature", verdict(check(verifier, headers, _BODY + b" ")), algorithm)
             wrong = {"t": "1", "s": b64encode(signature[:-1] + bytes([signature[-1] ^ 1]))}
             self.assertEqual("bad_signature", verdict(check(verifier, wrong, _BODY)), algorithm)
+
+    def test_too_large(self) -> None:
+        """A body of which a signature takes too long in one call is refused, whoever has signed it."""
+        key = private_key("ed25519")
+        verifier = verifier_of(
+            {"at": "header:s", "algorithm": "ed25519", "key": "hex"}, secrets={"a": public_text("ed25519", "hex")}
+        )
+        for size, expected in ((MAX_AT_ONCE, "ok:a"), (MAX_AT_ONCE + 1, "body_too_large")):
+            body = b"x" * size
+            self.assertEqual(expected, verdict(check(verifier, {"s": key.sign(body).hex()}, body)))
 
     def test_bad_keys(self) -> None:
         """What is no public key for an algorithm is an error that does not show it."""

@@ -35,7 +35,8 @@ class Unverified(msgspec.Struct, frozen=True, gc=False):
     """
     A request that proves nothing.
 
-    @ivar reason: C{SIGNATURE_MISSING}, C{BAD_SIGNATURE}, C{STALE_SIGNATURE} or C{KEY_UNAVAILABLE}.
+    @ivar reason: C{SIGNATURE_MISSING}, C{BAD_SIGNATURE}, C{STALE_SIGNATURE}, C{KEY_UNAVAILABLE}, or C{BODY_TOO_LARGE}
+        where a signature can't be verified in pieces.
     @ivar detail: one sentence that quotes neither the request nor a secret, and does not say which secret was near.
     @ivar skew: of a stale signature, as in L{Verified}; None for any other, or when its time can't be read.
     """
