@@ -20,7 +20,7 @@ from tests import documents
 from tests.contracts.observer_contract import ObserverContract
 from tests.private_names import used_private_names
 from tests.specs import parse_observer
-from tests.system.certificates import Authority, server_settings
+from tests.system.certificates import Authority, server_settings, write_ca_file
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
@@ -243,7 +243,9 @@ class YamlExampleTests(SynchronousTestCase):
         """Each configuration of ours loads, once the files that it names are there."""
         directory = os.path.abspath(self.mktemp())
         os.mkdir(directory)
-        server_settings(directory, Authority("Root").issue("server"), "tls")
+        authority = Authority("Root")
+        server_settings(directory, authority.issue("server"), "tls")
+        write_ca_file(directory, "ca", authority)
         for name, pair_file in (
             ("key.pem", "tls-key.pem"),
             ("chain.pem", "tls-cert.pem"),

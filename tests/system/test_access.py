@@ -14,6 +14,7 @@ from base64 import b64encode
 
 from twisted.trial.unittest import SkipTest
 
+from tests import documents
 from tests.system.certificates import CLIENT, Authority, server_settings, write_ca_file
 from tests.system.receiver import ANY_PORT, PATIENCE, Receiver, ReceiverCase, post, wait_until
 
@@ -216,3 +217,39 @@ class ClientTests(ReceiverCase):
             self.assertIn(answer, done.stdout, name)
         (message,) = receiver.messages()
         self.assertEqual(("client", "a.shippers.example"), (message["webhook.verified"], message["webhook.client.cn"]))
+
+    def test_page(self) -> None:
+        """The client that the page on who may send makes with openssl may send."""
+        if shutil.which("openssl") is None:
+            raise SkipTest("openssl is not installed.")
+        (commands,) = [
+            block.text
+            for block in documents.blocks(documents.read("docs/how-to/who-may-send.md"))
+            if block.language == "sh" and "openssl req" in block.text
+        ]
+        receiver = self.prepare(
+            *("--tls-key-file=server-key.pem", "--tls-cert-file=server-cert.pem", "--tls-peer-verify"),
+            *("--tls-ca-file=ca.pem", "--allow-client=*.shippers.example"),
+        )
+        authority = Authority("Our CA")
+        server_settings(receiver.directory, authority.issue("server"))
+        os.chmod(receiver.path("server-key.pem"), 0o600)
+        ca_file = write_ca_file(receiver.directory, "servers", authority)
+        subprocess.run(
+            ["sh", "-ec", commands], cwd=receiver.directory, capture_output=True, timeout=PATIENCE, check=True
+        )
+        receiver.start()
+        done = subprocess.run(
+            [
+                *(curl(), "-sS", "--noproxy", "*", "--cacert", ca_file, "--key", receiver.path("client-key.pem")),
+                *("--cert", receiver.path("client.pem"), "--resolve", f"localhost:{receiver.port}:127.0.0.1"),
+                *("-d", "x", f"https://localhost:{receiver.port}/"),
+            ],
+            capture_output=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        self.assertEqual(b'{"status":"received"}', done.stdout)
+        (message,) = receiver.messages()
+        self.assertEqual(["relay.shippers.example"], message["webhook.client.san"])
+        self.assertEqual("CN=Shippers CA", message["webhook.client.issuer"])
