@@ -127,29 +127,30 @@ class GuardedWire(Wire):
         self.verifier = None
         if sender is not None and keys:
             self.verifier = Verifier(sender, keys, public_url=public_url)
-        self.guard = Guard(
-            self.rules,
-            GuardParts(
-                sender=compiled,
-                verifier=self.verifier,
-                secrets=max(1, len(keys)),
-                splitter=splitter_for(split, compiled),
-                **parts,
-            ),
-            lambda: self.now * 10**9,
-            self.clock.seconds,
+        self._parts = GuardParts(
+            sender=compiled,
+            verifier=self.verifier,
+            secrets=max(1, len(keys)),
+            splitter=splitter_for(split, compiled),
+            **parts,
         )
+        self._pattern, self._slices, self._record = pattern, slices or AtOnce(), record
+        self.guard_with(self.rules, **(resource or {}))
+
+    def guard_with(self, rules: SourceRules, **options: Any) -> None:
+        """Put the source behind a guard; C{options} are further ones of its resource."""
+        self.guard = Guard(rules, self._parts, lambda: self.now * 10**9, self.clock.seconds)
         self.resource = GuardedResource(
             self.guard,
             self.window,
             self.consumer,
             self.traffic,
             self._receipt,
-            slices or AtOnce(),
-            record=record,
-            **(resource or {}),
+            self._slices,
+            record=self._record,
+            **options,
         )
-        self.root = RootResource([(pattern, self.resource)], self.traffic)
+        self.root = RootResource([(self._pattern, self.resource)], self.traffic)
         self.site.use(self.root, self.limits)
 
     def signed(self, body: bytes, secret: str, headers: bytes = b"", target: bytes = b"/in") -> bytes:

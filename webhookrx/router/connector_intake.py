@@ -152,7 +152,8 @@ def _judged(head: Head, admission: Admission, body: bytes, receipt: Receipt, dec
         evidence = evidence_of_event(head, admission.query, body, not admission.rules.parse_json, around)
     else:
         evidence = Evidence(head, admission.query, body, None if is_object else text, decoded)
-    outcome = processing.run(record, evidence, host_is_set=bool(admission.groups.get("HOST")))
+    host_is_set = bool(admission.groups.get("HOST"))
+    outcome = processing.run(record, evidence, host_is_set, admission.provenance)
     if outcome.kept:
         return Accepted(message, notes, 0, outcome.events, outcome.problem)
     return Dropped(outcome.events, outcome.problem)

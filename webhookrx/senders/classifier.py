@@ -19,6 +19,7 @@ from webhookrx.senders.locator import Locator, LookupContext, scalar_text
 from webhookrx.senders.otlp import OtlpError
 from webhookrx.senders.unpacking import unpack, unreadable
 
+PROVED: Final = "proved"
 HIGH: Final = "high"
 MEDIUM: Final = "medium"
 LOW: Final = "low"
@@ -36,8 +37,8 @@ class Match(msgspec.Struct, frozen=True, gc=False):
     Who sent a request.
 
     @ivar service: as C{service} of the definition says, at most L{MAX_NAME} characters; empty for one of last resort.
-    @ivar confidence: L{HIGH} by a header, L{MEDIUM} by the body or the query alone, L{LOW} for a definition of last
-        resort.
+    @ivar confidence: L{PROVED} by a signature or a secret, L{HIGH} by a header, L{MEDIUM} by the body or the query
+        alone, L{LOW} for a definition of last resort.
     @ivar why: the conditions that matched, without anything that the sender chose.
     """
 
@@ -103,6 +104,7 @@ class Classifier:
         """Those of all definitions but the ones of last resort, in the order in which they win."""
         self._last_resort = sorted((alternative for alternative in alternatives if _is_last(alternative)), key=_rank)
         self._index = Index([alternative.conditions for alternative in self.alternatives])
+        self._senders = {sender.id: sender for sender in compiled}
         self._search = header_search(
             name for alternative in alternatives for name in alternative.conditions.header_names
         )
@@ -132,6 +134,20 @@ class Classifier:
         if last_resort and self._last_resort and evidence.is_json:
             winner = self._last(evidence, names)
         return None if winner is None else Match(winner.sender, "", LOW, _why(winner, names))
+
+    def proved(self, sender_id: str, evidence: Evidence, how: str) -> Match | None:
+        """
+        Return the sender of a request that has proved who sent it; None if there is no definition of that id.
+
+        @param how: what it has proved it by, one word.
+        """
+        sender = self._senders.get(sender_id)
+        if sender is None:
+            return None
+        why = f"proved by {how}"
+        if sender.definition.format == "otlp" and (problem := unreadable(sender, evidence)):
+            why = f"{why}; {problem}"
+        return Match(sender, _service(sender, evidence), PROVED, why)
 
     def _last(self, evidence: Evidence, names: tuple[bytes, ...]) -> Alternative | None:
         return next(

@@ -14,6 +14,7 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.work import Work
 
 if TYPE_CHECKING:
+    from webhookrx.intake.provenance import Provenance
     from webhookrx.senders.classifier import Classifier, Match
     from webhookrx.senders.evidence import Evidence
 
@@ -40,6 +41,7 @@ class StepContext(msgspec.Struct, gc=False):
     @ivar classifier: None where no step classifies.
     @ivar work: the budget of the current step.
     @ivar match: the sender, once a Classify has found it.
+    @ivar provenance: what is known of the sender beforehand; None if that is nothing.
     @ivar stale: C{log.body} may have changed since C{evidence} was made.
     """
 
@@ -49,6 +51,7 @@ class StepContext(msgspec.Struct, gc=False):
     classifier: Classifier | None
     work: Work
     match: Match | None = None
+    provenance: Provenance | None = None
     stale: bool = False
 
 

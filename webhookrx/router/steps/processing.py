@@ -22,6 +22,7 @@ from webhookrx.senders.otlp import OtlpError
 from webhookrx.work import MOST_FOR_MESSAGE, MOST_FOR_STEP, TooMuchWork, Work
 
 if TYPE_CHECKING:
+    from webhookrx.intake.provenance import Provenance
     from webhookrx.senders.classifier import Classifier
     from webhookrx.senders.evidence import Evidence
 
@@ -118,7 +119,13 @@ class Processing:
         events = [event for step in steps for event in (step.event, *_failure_events(step)) if event is not None]
         self.possible_events: tuple[StepEvent, ...] = tuple(dict.fromkeys(events))
 
-    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> ProcessingResult:
+    def run(
+        self,
+        record: dict[str, Any],
+        evidence: Evidence,
+        host_is_set: bool = False,
+        provenance: Provenance | None = None,
+    ) -> ProcessingResult:
         """
         Run all steps on a message; never raise. A step that fails leaves the message as it was, and its C{on_error}
         drops the message or keeps it for the next step. A step has failed, too, if its condition fails or if the steps
@@ -126,11 +133,12 @@ class Processing:
 
         @param record: the message; it is changed in place, with all objects and arrays in it.
         @param host_is_set: C{meta.host.name} is from the path: no sender's definition replaces it.
+        @param provenance: what is known of the sender.
         """
         if not self._steps:
             return _UNTOUCHED
         work, left, most = Work(0), MOST_FOR_MESSAGE, 0
-        context = StepContext(record, evidence, host_is_set, self._classifier, work)
+        context = StepContext(record, evidence, host_is_set, self._classifier, work, None, provenance)
         events: list[StepEvent] = []
         problem = ""
         clock = self._clock

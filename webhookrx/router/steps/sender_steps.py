@@ -11,9 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.intake.json_body import json_or_missing
+from webhookrx.intake.provenance import NOT_VERIFIED
 from webhookrx.message.fields import set_field
 from webhookrx.router.steps.context import CLASSIFIED, UNKNOWN_SENDER, StepContext, StepEvent
-from webhookrx.senders.classifier import LOW, delivery_id
+from webhookrx.senders.classifier import LOW, Classifier, Match, delivery_id
 from webhookrx.senders.evidence import Evidence, evidence_of_event
 from webhookrx.senders.extraction import extract
 
@@ -29,7 +30,8 @@ def classify(context: StepContext) -> StepEvent | None:
     """
     Set C{meta.vendor}, C{product}, C{service} and C{classify} when the sender is known, and C{meta.sender.delivery_id}
     where the request has the id of a delivery; C{classify} alone when only a definition of last resort matches. Such an
-    definition never replaces a sender that an earlier step has found.
+    definition never replaces a sender that an earlier step has found. A sender that the request has proved is not
+    searched for.
     """
     return _classify(context, True)
 
@@ -44,7 +46,9 @@ def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
     assert classifier is not None, "a connector that classifies has a classifier"
     earlier = context.match
     known_before = earlier is not None and earlier.confidence != LOW
-    match = classifier.classify(_evidence(context), last_resort and not known_before)
+    match = _proved(classifier, context)
+    if match is None:
+        match = classifier.classify(_evidence(context), last_resort and not known_before)
     if match is None:
         return UNKNOWN_SENDER
     sender, meta = match.sender, context.record["meta"]
@@ -61,6 +65,14 @@ def _classify(context: StepContext, last_resort: bool) -> StepEvent | None:
     meta["classify"] = {"rule": sender.id, "confidence": match.confidence, "why": match.why}
     context.match = match
     return CLASSIFIED, sender.id
+
+
+def _proved(classifier: Classifier, context: StepContext) -> Match | None:
+    """Return the sender that the receiver has found out before; None if it has not, or if nothing proves it."""
+    provenance = context.provenance
+    if provenance is None or not provenance.sender or provenance.verified == NOT_VERIFIED:
+        return None
+    return classifier.proved(provenance.sender, _evidence(context), provenance.verified)
 
 
 def parse(context: StepContext) -> StepEvent | None:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from webhookrx.intake.provenance import Provenance
 from webhookrx.router.expressions import Files, no_files
 from webhookrx.router.steps.context import DROPPED, Action, Condition, StepContext, StepEvent
 from webhookrx.router.steps.field_steps import own_copy
@@ -55,11 +56,17 @@ class TracedProcessing(Processing):
             for name, matches, act, on_error in self._steps
         )
 
-    def run(self, record: dict[str, Any], evidence: Evidence, host_is_set: bool = False) -> ProcessingResult:
+    def run(
+        self,
+        record: dict[str, Any],
+        evidence: Evidence,
+        host_is_set: bool = False,
+        provenance: Provenance | None = None,
+    ) -> ProcessingResult:
         """See L{Processing.run}."""
         self.before = own_copy(record)
         self.trace = []
-        outcome = super().run(record, evidence, host_is_set)
+        outcome = super().run(record, evidence, host_is_set, provenance)
         # When no work is left to begin a step, none is left for the steps after it.
         for name, _, _, on_error in self._steps[len(self.trace) :]:
             if self.trace and self.trace[-1].dropped:
