@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.guard.words}.
+Tests for L{webhookrx.guard.words} and L{webhookrx.guard.word_reader}.
 """
 
 from __future__ import annotations
@@ -7,7 +7,8 @@ from __future__ import annotations
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.guard.quota import SourceQuota
-from webhookrx.guard.words import GuardValues, GuardWords, read_words
+from webhookrx.guard.word_reader import GuardValues, read_words
+from webhookrx.guard.words import GuardWords
 from webhookrx.intake.token_places import TokenPlace
 
 #: Options with a wrong value, the code of the mistake, and a part of its sentence.

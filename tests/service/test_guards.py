@@ -18,7 +18,8 @@ from webhookrx.intake.token_places import token_place
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.senders.definitions import builtin_definition
 from webhookrx.senders.signatures.named_secrets import NamedSecret
-from webhookrx.service.guards import GuardMaker, path_mask, signature_headers, token_mask
+from webhookrx.service.guards import GuardMaker
+from webhookrx.service.masks import path_mask, signature_headers, token_mask
 from webhookrx.service.source_rules import rules_of
 from webhookrx.settings import GuardSettings, Settings, Source
 

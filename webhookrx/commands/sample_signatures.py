@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from webhookrx.config.guard_secrets import KnownKeys
+from webhookrx.config.guard_context import KnownKeys
 from webhookrx.config.guards import setting_value
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import SIGNATURE_MISSING, WebhookrxError

@@ -22,7 +22,7 @@ from webhookrx.intake.header_masking import MASK, is_credential
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.steps.traced import TracedProcessing
 from webhookrx.senders.http_file import recorded
-from webhookrx.service.guards import token_mask
+from webhookrx.service.masks import token_mask
 
 _SECOND: Final = 10**9
 

@@ -27,7 +27,7 @@ from webhookrx.http.answers import KEEP, AnswerWriter, refusal
 from webhookrx.intake.urlencoded import parse_query
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.signing import sign
-from webhookrx.service.guards import path_mask
+from webhookrx.service.masks import path_mask
 from webhookrx.settings import Settings
 
 CANT_BE_JUDGED: Final = 2

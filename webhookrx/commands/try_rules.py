@@ -19,8 +19,7 @@ from webhookrx.commands.traced_steps import print_steps, step_facts
 from webhookrx.commands.trial import STORED, TrialRequest, run_trial
 from webhookrx.commands.trial_source import TakenPath, traced_source
 from webhookrx.commands.try_config import CANT_BE_JUDGED, try_taken
-from webhookrx.config.guard_secrets import KnownKeys
-from webhookrx.config.guards import GuardContext
+from webhookrx.config.guard_context import GuardContext, KnownKeys
 from webhookrx.config.router_form import source_of
 from webhookrx.config.rule_files import read_json_files
 from webhookrx.config.rule_guards import read_connector_guard

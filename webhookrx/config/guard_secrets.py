@@ -7,43 +7,19 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from webhookrx.config.files import public_warning, read_file, signature_of
+from webhookrx.config.guard_context import KnownKeys
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.signatures.named_secrets import MAX_SECRETS, NamedSecret, SecretError, read_secrets
-from webhookrx.senders.signatures.outcome import KeyUnavailable
 from webhookrx.senders.signatures.verifier import Verifier, asks_for_secrets
 from webhookrx.settings import GuardSettings, Signature
 
 #: For checks of secrets where the URL is not said, which is a mistake of its own.
 _SOME_URL: Final = "https://host.invalid"
-
-
-@dataclass
-class KnownKeys:
-    """
-    Public keys of senders that are no secrets of a source, as far as they are known when settings are read.
-
-    @ivar files: the contents of files.
-    @ivar are_fetched: whether others are fetched later.
-    """
-
-    files: Sequence[bytes] = ()
-    are_fetched: bool = False
-
-    def fetched(self, url: str) -> bytes:
-        """
-        @raise KeyUnavailable: always: nothing is fetched while settings are read.
-        """
-        raise KeyUnavailable
-
-    def renew(self, url: str) -> bool:
-        """Return that no other key will come while settings are read."""
-        return False
 
 
 class KnownSecret(NamedTuple):

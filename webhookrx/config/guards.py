@@ -4,14 +4,16 @@ The guard of a source: its options with the definition of its sender, and with t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
-from webhookrx.config.guard_secrets import KnownKeys, SecretFiles, check_secrets
+from webhookrx.config.guard_context import GuardContext
+from webhookrx.config.guard_secrets import SecretFiles, check_secrets
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, nearest, quoted, quoted_short
 from webhookrx.errors import ConfigError
-from webhookrx.guard.words import GuardValues, GuardWords, read_words
+from webhookrx.guard.word_reader import GuardValues, read_words
+from webhookrx.guard.words import GuardWords
 from webhookrx.intake.networks import LIST_NAME, parse_network
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.quantities import read_flag
@@ -24,49 +26,6 @@ SettingValue: TypeAlias = str | bool | tuple[str, ...]
 
 CODES_WITH_URL: Final = ("twilio",)
 """Verifiers in code that need to know the URL."""
-
-
-class GuardContext:
-    """
-    What the guards of all sources share.
-
-    @param own: the sender definitions of the operator, which take the place of ours by id.
-    @ivar networks: the networks of each list, by its name; None: which lists there are is not known.
-    @ivar keys: public keys of senders.
-    @ivar plaintext: tokens may come over plain HTTP, because a proxy in front speaks TLS.
-    """
-
-    def __init__(
-        self,
-        own: Iterable[SenderDefinition],
-        networks: Mapping[str, tuple[str, ...]] | None,
-        keys: KnownKeys,
-        *,
-        plaintext: bool = False,
-    ) -> None:
-        self._own = {definition.id: definition for definition in own}
-        self.networks = networks
-        self.keys = keys
-        self.plaintext = plaintext
-
-    def with_own(self, own: Iterable[SenderDefinition]) -> GuardContext:
-        """Return the same with other sender definitions of the operator."""
-        return GuardContext(own, self.networks, self.keys, plaintext=self.plaintext)
-
-    def sender(self, name: str) -> SenderDefinition:
-        """
-        Return the definition of this id.
-
-        @raise ConfigError: there is none.
-        """
-        # Its reader takes a megabyte of memory, which a receiver without senders does not need.
-        from webhookrx.senders.definitions import builtin_definition, builtin_names
-
-        found = self._own.get(name) or builtin_definition(name)
-        if found is None:
-            near = nearest(name, [*self._own, *builtin_names()])
-            raise ConfigError(f"There is no sender {quoted_short(name)}, here or in --senders. {near}".rstrip())
-        return found
 
 
 class ReadGuard(NamedTuple):

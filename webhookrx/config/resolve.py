@@ -13,7 +13,8 @@ from datetime import datetime
 
 from webhookrx.config.endpoints import admin_listener
 from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir
-from webhookrx.config.guards import GuardContext
+from webhookrx.config.guard_context import GuardContext, read_keys
+from webhookrx.config.guard_networks import read_network_lists
 from webhookrx.config.limits import read_limits
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
 from webhookrx.config.observers import KnownObservers, read_observers
@@ -22,7 +23,6 @@ from webhookrx.config.option_reader import NOWHERE, ConfigFile, Effective, Optio
 from webhookrx.config.options import BY_NAME
 from webhookrx.config.own_senders import read_own_senders
 from webhookrx.config.pem import contents_of
-from webhookrx.config.source_guards import read_keys, read_network_lists
 from webhookrx.config.sources import ResolvedSources, resolve_sources
 from webhookrx.diagnostics import quoted
 from webhookrx.settings import GuardSettings, RouterSettings, Settings

@@ -9,9 +9,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from webhookrx.config.files import signature_of
-from webhookrx.config.guard_files import read_token_file
+from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_secrets import shows_secrets
-from webhookrx.config.guards import GuardContext, resolve_guard
+from webhookrx.config.guards import resolve_guard
+from webhookrx.config.token_files import read_token_file
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
 from webhookrx.errors import ConfigError
 from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place

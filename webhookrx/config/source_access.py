@@ -6,13 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhookrx.config.guard_secrets import shows_secrets
-from webhookrx.config.guards import GuardContext
+from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.source_endpoints import SourceListener
 from webhookrx.diagnostics import quoted
 from webhookrx.intake.path_patterns import has_group
-from webhookrx.settings import Source
+from webhookrx.settings import GuardSettings, Source
 
 
 def check_open(
@@ -24,9 +23,8 @@ def check_open(
     @param context: what guards share.
     """
     has_tokens = bool(source.auth_tokens or (source.guard and source.guard.tokens))
-    if context.plaintext or not (
-        has_tokens or (source.guard is not None and shows_secrets(source.guard, context.keys))
-    ):
+    has_secrets = source.guard is not None and _shows_secrets(source.guard, context)
+    if context.plaintext or not (has_tokens or has_secrets):
         return
     what = "Tokens" if has_tokens else "Secrets of the sender"
     names = ("auth-token", "auth-token-file") if has_tokens else ("secrets-file",)
@@ -44,6 +42,13 @@ def check_open(
                 "--allow-plaintext-token if a proxy in front speaks TLS.",
                 origin,
             )
+
+
+def _shows_secrets(guard: GuardSettings, context: GuardContext) -> bool:
+    # It takes megabytes of memory, which a receiver without guards does not need.
+    from webhookrx.config.guard_secrets import shows_secrets
+
+    return shows_secrets(guard, context.keys)
 
 
 def check_clients(options: OptionReader, source: Source, listeners: Sequence[SourceListener]) -> None:

@@ -1,5 +1,5 @@
 """
-The options of a guard as a source of the collector form has them, and those of the service that guards share.
+The options of a guard as a source of the collector form has them.
 """
 
 from __future__ import annotations
@@ -8,18 +8,15 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
-from webhookrx.config.files import absolute, read_file, signature_of
-from webhookrx.config.guard_files import NetworkList, read_network_list
+from webhookrx.config.files import absolute
+from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_options import GUARD_OPTIONS
 from webhookrx.config.guard_report import guard_rows
-from webhookrx.config.guard_secrets import KnownKeys
-from webhookrx.config.guards import GuardContext, resolve_guard
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
 from webhookrx.config.source_tokens import SourceTokens
 from webhookrx.diagnostics import ERROR, Diagnostic, quoted
 from webhookrx.guard.words import NEED_SENDER, GuardWords
-from webhookrx.intake.networks import LIST_NAME
 from webhookrx.settings import GuardSettings, Signature
 
 _OPTIONS = {option.yaml_keys[0]: option.name for option in GUARD_OPTIONS}
@@ -46,10 +43,13 @@ def read_guard(options: OptionReader, given: SourceTokens, context: GuardContext
 
     @param given: its tokens.
     """
-    words = _words(options)
     if not given.has_names and not any(options.raw(option.name) for option in GUARD_OPTIONS):
         _show(options, None)
         return SourceGuard(None)
+    # It takes megabytes of memory, which a receiver without guards does not need.
+    from webhookrx.config.guards import resolve_guard
+
+    words = _words(options)
     read = resolve_guard(words, given.tokens, given.has_names, context)
     for found in read.found:
         _note(options, found)
@@ -109,70 +109,20 @@ def _show(options: OptionReader, guard: GuardSettings | None) -> None:
         options.show(name, value)
 
 
-class NetworkLists(NamedTuple):
-    """
-    The lists of networks of the service.
-
-    @ivar networks: those of each list, by its name.
-    @ivar watched: the state of each file from just before it was read, by absolute path.
-    """
-
-    networks: Mapping[str, tuple[str, ...]]
-    watched: Mapping[str, Signature]
-
-
-def read_network_lists(options: OptionReader) -> NetworkLists:
-    """Return the lists of networks of the service. Mistakes are noted."""
-    listed: dict[str, NetworkList] = {}
-    networks: dict[str, tuple[str, ...]] = {}
-    watched: dict[str, Signature] = {}
-    for value in options.raw("network"):
-        name, equals, where = value.text.partition("=")
-        if not equals or not where:
-            options.problems.error(f"{quoted(value.text)} is not a list of networks; write NAME=FILE.", value.origin)
-        elif not LIST_NAME.fullmatch(name):
-            sentence = f"{quoted(name)} is not the name of a list: it begins with a letter, and has up to 64 letters, "
-            options.problems.error(f"{sentence}digits, '.', '_' and '-'.", value.origin)
-        elif name in listed:
-            options.problems.error(f"The list {quoted(name)} is given twice.", value.origin)
-        else:
-            found = listed[name] = _network_list(name, where)
-            watched[found.file] = signature_of(found.file)
-            networks[name] = options.problems.attempt(value.origin, read_network_list, found) or ()
-    options.show("network", " ".join(f"{each.name}={each.file}" for each in listed.values()) or "none")
-    return NetworkLists(networks, watched)
-
-
-def read_keys(options: OptionReader) -> KnownKeys:
-    """Return the public keys of senders that the service knows. Mistakes are noted."""
-    options.paths("signing-certs")
-    found = [
-        options.problems.attempt(each.origin, read_file, absolute(each.text)) for each in options.raw("signing-certs")
-    ]
-    return KnownKeys(tuple(each[0] for each in found if each is not None), options.flag("fetch-keys", False))
-
-
-def _network_list(name: str, where: str) -> NetworkList:
-    file, hash_sign, at = where.rpartition("#")
-    if hash_sign and (at == "" or at.startswith("/")):
-        return NetworkList(name, absolute(file), at)
-    return NetworkList(name, absolute(where))
-
-
 def check_misplaced(guards: Sequence[tuple[OptionReader, SourceGuard]]) -> None:
     """
     Note every option about a sender that no source with a sender has. One at the top of a file may be the default of
     some source, and without effect for others.
     """
-    used = {id(options.raw(name)) for options, guard in guards for name in _ABOUT_SENDERS if _has_sender(guard)}
+    if not any(guard.misplaced for _, guard in guards):
+        return
+    about = [_OPTIONS[name] for name in NEED_SENDER]
+    used = {id(options.raw(name)) for options, guard in guards for name in about if _has_sender(guard)}
     for options, guard in guards:
         for name in guard.misplaced:
             values = options.raw(name)
             if values and id(values) not in used:
                 options.problems.error("It is about a sender, and there is none: give sender, too.", values[0].origin)
-
-
-_ABOUT_SENDERS = tuple(_OPTIONS[name] for name in NEED_SENDER)
 
 
 def _has_sender(guard: SourceGuard) -> bool:

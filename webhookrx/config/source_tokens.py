@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from webhookrx.config.files import absolute, signature_of
-from webhookrx.config.guard_files import read_token_file
 from webhookrx.config.option_reader import COMMAND_LINE, NOWHERE, Effective, OptionReader, Problems, RawValue
+from webhookrx.config.token_files import read_token_file
 from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
 from webhookrx.intake.tokens import NamedToken, check_token
 from webhookrx.settings import Signature

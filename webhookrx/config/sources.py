@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from webhookrx.config.files import Snapshot
-from webhookrx.config.guards import GuardContext
+from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.option_reader import (
     ConfigFile,
     Effective,

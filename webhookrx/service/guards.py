@@ -1,5 +1,5 @@
 """
-The guards of sources, made of their settings; and what logs and recordings may not show of requests to them.
+The guards of sources, made of their settings.
 """
 
 from __future__ import annotations
@@ -14,17 +14,14 @@ from webhookrx.guard.quota import Buckets
 from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.judge import SourceRules
 from webhookrx.intake.networks import AllowList, parse_network
-from webhookrx.intake.token_masks import PathMask, TokenMask
 from webhookrx.intake.tokens import TokenCheck
 from webhookrx.senders.compiled import compile_sender
 from webhookrx.senders.handshakes import Handshakes, SenderAnswers
 from webhookrx.senders.signatures.code_verifiers import KeySource
-from webhookrx.senders.signatures.scheme import SignatureScheme
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.senders.splitting import splitter_for
-from webhookrx.service.source_rules import places_of
 from webhookrx.service.subscriptions import Subscriptions
-from webhookrx.settings import GuardSettings, Settings, Source
+from webhookrx.settings import GuardSettings, Source
 
 
 class GuardMaker:
@@ -97,45 +94,3 @@ class GuardMaker:
             handshakes=handshakes,
             answers=SenderAnswers(definition, settings=settings) or None,
         )
-
-
-def token_mask(source: Source) -> TokenMask | None:
-    """
-    Return what masks the token in the requests to a source, and secrets that its sender sends themselves; None for a
-    source without both.
-    """
-    guard = source.guard
-    if guard is None:
-        return None
-    shown = [place for scheme in _schemes(guard) if scheme.algorithm == "equal" for place in places_of(scheme)]
-    headers = [place.removeprefix("header:").lower() for place in shown if place.startswith("header:")]
-    parameters = [place.removeprefix("query:") for place in shown if place.startswith("query:")]
-    if not (guard.tokens or headers or parameters):
-        return None
-    return TokenMask(guard.token_place if guard.tokens else None, source.paths, headers, parameters)
-
-
-def signature_headers(source: Source) -> frozenset[bytes]:
-    """Return the headers, in lower case, in which the sender of a source puts signatures that are no secrets."""
-    guard = source.guard
-    if guard is None:
-        return frozenset()
-    signed = [place for scheme in _schemes(guard) if scheme.algorithm != "equal" for place in places_of(scheme)]
-    return frozenset(place.removeprefix("header:").lower().encode() for place in signed if place.startswith("header:"))
-
-
-def _schemes(guard: GuardSettings) -> tuple[SignatureScheme, ...]:
-    return () if guard.sender is None or guard.verify == "off" else guard.sender.schemes
-
-
-def path_mask(settings: Settings) -> Callable[[bytes], bytes]:
-    """Return what masks the tokens in paths, for log lines."""
-    secret: list[tuple[str, str]] = []
-    others: list[str] = []
-    for source in settings.sources:
-        guard = source.guard
-        if guard is not None and guard.tokens and guard.token_place.kind == "path":
-            secret += [(pattern, guard.token_place.name) for pattern in source.paths]
-        else:
-            others += source.paths
-    return PathMask(secret, others).masked if secret else bytes

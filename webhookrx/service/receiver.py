@@ -32,9 +32,9 @@ from webhookrx.pipeline.observer_thread import RealThread
 from webhookrx.service import known_observers
 from webhookrx.service.description import describe, difference, renewals
 from webhookrx.service.drain import STOP_NOW_TIME, Drain
-from webhookrx.service.guards import path_mask
 from webhookrx.service.key_fetcher import KeyFetcher, KnownPublicKeys
 from webhookrx.service.listeners import Listeners, OpenSocket
+from webhookrx.service.masks import path_mask
 from webhookrx.service.routes import (
     SharedByGuards,
     build_roots,
@@ -43,7 +43,6 @@ from webhookrx.service.routes import (
 )
 from webhookrx.service.shared_state import delivery_file, longest_window, open_state
 from webhookrx.service.source_rules import by_listener
-from webhookrx.service.subscriptions import Subscriptions
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.transport.listener_service import ListenerService
@@ -260,7 +259,6 @@ class LocalReceiver:
 
     def _build_roots(self, settings: Settings) -> dict[str, Any]:
         record = None if settings.record is None else self._recorder.record
-        keys = KnownPublicKeys(settings.signing_certs, self._fetcher if settings.fetch_keys else None)
         return dict(
             build_roots(
                 settings,
@@ -270,9 +268,19 @@ class LocalReceiver:
                 self._slices,
                 record,
                 lambda: self._is_ready,
-                SharedByGuards(self._window, self._buckets, keys, Subscriptions(self._fetcher.once)),
+                self._shared_by_guards(settings),
             )
         )
+
+    def _shared_by_guards(self, settings: Settings) -> SharedByGuards | None:
+        """Return what guarded sources share; None without any."""
+        if all(source.guard is None for source in settings.sources):
+            return None
+        # It takes megabytes of memory, which a receiver without guards does not need.
+        from webhookrx.service.subscriptions import Subscriptions
+
+        keys = KnownPublicKeys(settings.signing_certs, self._fetcher if settings.fetch_keys else None)
+        return SharedByGuards(self._window, self._buckets, keys, Subscriptions(self._fetcher.once))
 
     def _fetch(self, url: str) -> Deferred[bytes]:
         # Few receivers need an HTTP client.

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhookrx.http.guarded_resource import GuardedResource
 from webhookrx.http.resources import Judge, RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.service.guards import GuardMaker, signature_headers, token_mask
+from webhookrx.service.masks import signature_headers, token_mask
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, json_files, rules_of
 from webhookrx.settings import FileContents, GuardSettings, Settings, Source
 
@@ -87,6 +86,10 @@ def _guarded(
     source: Source, settings: GuardSettings, rules: SourceRules, traffic: ITraffic, shared: SharedByGuards
 ) -> Callable[..., WebhookResource]:
     """Return what builds the resource of a guarded source, but for its guard."""
+    # They take megabytes of memory, which a receiver without guards does not need.
+    from webhookrx.http.guarded_resource import GuardedResource
+    from webhookrx.service.guards import GuardMaker
+
     maker = GuardMaker(lambda: shared.buckets, shared.keys, time.time_ns, time.monotonic, shared.subscriptions)
     guard = maker.guard(source, settings, rules)
     traffic.guards(source.name, guard.secrets, guard.kinds, says_when=guard.says_when)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted, quoted_short
-from webhookrx.guard.words import read_words
+from webhookrx.guard.word_reader import read_words
 from webhookrx.intake.path_patterns import has_group
 from webhookrx.router.rules.rule import Rule
 

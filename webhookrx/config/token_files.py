@@ -1,5 +1,5 @@
 """
-Files of tokens and of networks. No error quotes a token.
+Files of tokens. No error quotes one.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from webhookrx.config.files import public_warning, read_file
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.named_lines import named_lines
-from webhookrx.intake.networks import read_networks
 from webhookrx.intake.token_places import TokenPlace
 from webhookrx.intake.tokens import NamedToken, read_tokens
 
@@ -47,28 +46,3 @@ def read_token_file(path: str, place: TokenPlace) -> TokenFile:
     if not tokens:
         raise ConfigError(f"{quoted(path)} holds no token; it takes one a line.")
     return TokenFile(tokens, has_names, public_warning(path, mode))
-
-
-class NetworkList(NamedTuple):
-    """
-    A file with a list of networks.
-
-    @ivar file: its absolute path.
-    @ivar at: see L{read_networks}.
-    """
-
-    name: str
-    file: str
-    at: str = ""
-
-
-def read_network_list(listed: NetworkList) -> tuple[str, ...]:
-    """
-    Return the networks of a list.
-
-    @raise ConfigError: the file can't be used.
-    """
-    try:
-        return tuple(map(str, read_networks(read_file(listed.file)[0], listed.at)))
-    except ValueError as error:
-        raise ConfigError(f"{quoted(listed.file)}: {error}") from None
