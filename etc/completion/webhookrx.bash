@@ -56,7 +56,7 @@ _webhookrx_command() {
         "rules preview") options="--help --json --selector --rule --all" ;;
         "rules explain") options="--help --json --router --router-label --elsewhere" ;;
         "query check") options="--help --json" ;;
-        "try") options="--help --json --rules --router --router-label --elsewhere --rule --port --path --at --senders --allow-slow-patterns" ;;
+        "try") options="--help --json --config --rules --router --router-label --elsewhere --source --rule --port --path --at --peer --client-cert --sign --curl --senders --allow-slow-patterns" ;;
         "import collector") options="--help" ;;
         "relay") options="--help --from --to --group --dead --ack --admin --drain-timeout --pidfile --umask --check" ;;
         "classify") options="--help --json --senders --list --check" ;;
