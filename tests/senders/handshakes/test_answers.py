@@ -87,6 +87,11 @@ class StoredTests(SynchronousTestCase):
             self.assertEqual(str(error), "The answer to this sender needs /requestId, which is empty or too long.")
             self.assertIs(error.reason, BAD_PAYLOAD)
 
+    def test_longest(self) -> None:
+        """A value of 1,024 characters is answered."""
+        reply = answers_of({"text": "{/a}"}).stored(evidence_of({"a": "x" * 1024}), NOW)
+        self.assertEqual(reply, Reply(200, b"x" * 1024, TEXT))
+
     def test_response_splitting(self) -> None:
         """A value that can't be in a header makes no answer."""
         answers = answers_of({"reply": {"X-Id": "{/id}"}})

@@ -49,6 +49,9 @@ class HandshakeProblemTests(SynchronousTestCase):
         for text in (
             handshake(f"{GET}, text: '{{query:q}}'"),
             handshake(f"{GET}, {PROOF}, {SHAPE}, json: {{a: '{{proof}}', b: [1, yes, null, {{c: x}}]}}") + SIGNED,
+            handshake(f"{GET}, proof: {{of: '{{query:q}}{{secret}}', algorithm: sha256}}, {SHAPE}") + SIGNED,
+            handshake(f"{GET}, {PROOF}, {SHAPE}")
+            + "verify: [{at: '/a', algorithm: sha1, signed: '{secret}{body}'}, {at: '/b', signed: '.{/b}'}]\n",
             handshake("when: {method: HEAD}"),
             handshake("when: {only_keys: [a]}, signed: no"),
             handshake("when: {empty_body: yes}, signed: no"),
@@ -176,7 +179,8 @@ class AnswerProblemTests(SynchronousTestCase):
             "answer: {json: {}}\n",
             "answer: {json: {a: '{/a}', b: '{now:unix-ms}', c: 0}, refused: {json: {a: '{header:x} {reason}'}}}\n",
             "answer: [{when: {content_type: a/b}, content_type: a/b}, {text: ok}]\n",
-            "behaviour: {deadline: 3s, retries: by-status, retried: [429], disabled_by: [410], unconfirmed: [note]}\n",
+            "behaviour: {deadline: 3s, retries: by-status, retried: [400, 599], disabled_by: [410]}\n",
+            "behaviour: {note: It is slow., unconfirmed: [note]}\n",
         ):
             self.assertEqual(problems(text), [], text)
 
@@ -200,7 +204,8 @@ class AnswerProblemTests(SynchronousTestCase):
             ("behaviour: {retries: by-status}\n", "entry-answer", "behaviour.retried"),
             ("behaviour: {retries: none, retried: [429]}\n", "entry-answer", "behaviour.retried"),
             ("behaviour: {retries: by-status, retried: [200]}\n", "entry-answer", "behaviour.retried[0]"),
-            ("behaviour: {disabled_by: [42]}\n", "entry-answer", "behaviour.disabled_by[0]"),
+            ("behaviour: {disabled_by: [410, 399]}\n", "entry-answer", "behaviour.disabled_by[1]"),
+            ("behaviour: {disabled_by: [600]}\n", "entry-answer", "behaviour.disabled_by[0]"),
             ("behaviour: {unconfirmed: [all]}\n", "entry-format", "behaviour.unconfirmed[0]"),
             ("behaviour: {dead_line: 3s}\n", "unknown-key", "behaviour.dead_line"),
         ):

@@ -10,7 +10,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.requests import entry_of
 from webhookrx.senders.definitions import builtin_definitions
-from webhookrx.senders.handshakes.costs import cost_of_refusal, deadline_against, deadline_of
+from webhookrx.senders.handshakes.costs import cost_of_refusal, deadline_against, deadline_of, sends_again_after
 
 
 class CostTests(SynchronousTestCase):
@@ -83,6 +83,19 @@ class CostTests(SynchronousTestCase):
             self.assertEqual(deadline_against(entry_of(behaviour=behaviour), answer_time), sentence)
         self.assertIsNone(deadline_of(entry_of()))
         self.assertEqual(deadline_of(entry_of(behaviour={"deadline": "3m"})), 180.0)
+
+    def test_again(self) -> None:
+        """It is told whether a sender comes again after a status, if that is known."""
+        for behaviour, again in (
+            ({}, None),
+            ({"deadline": "3s"}, None),
+            ({"retries": "none"}, False),
+            ({"retries": "yes"}, True),
+            ({"retries": "by-status", "retried": [429]}, True),
+            ({"retries": "by-status", "retried": [503]}, False),
+        ):
+            self.assertIs(sends_again_after(entry_of(behaviour=behaviour), 429), again, behaviour)
+        self.assertIsNone(sends_again_after(entry_of(), 429))
 
     def test_known(self) -> None:
         """The senders of the package have the sentences that their behaviour says."""

@@ -15,6 +15,7 @@ class RateTests(SynchronousTestCase):
 
     def test_limit(self) -> None:
         """Ten are taken at once, no more; a tenth of a second later there is one again."""
+        self.assertEqual(PER_SECOND, 10)
         rate = HandshakeRate(100.0)
         self.assertEqual([rate.take(100.0) for _ in range(PER_SECOND)], [0] * PER_SECOND)
         self.assertEqual([rate.take(100.0), rate.take(100.05)], [1, 1])
