@@ -223,6 +223,29 @@ class TryTests(CommandCase):
         _, out, _ = self.run_try(PUSH, "--senders", ".")
         self.assertIn('+ meta.vendor = "acme"', out)
 
+    def test_guarded(self) -> None:
+        """A connector that verifies its sender shows each decision, and then its steps."""
+        secrets = os.path.abspath(self.write("secrets", "main = s3cr3t\n"))
+        os.chmod(secrets, 0o600)
+        guard = f"sender: github\n        secrets_file: {secrets}\n        allow: [192.0.2.0/24, office]\n        "
+        self.write("rules.yaml", RULES.replace("include_request_headers", guard + "include_request_headers", 1))
+        ran = self.run_try(PUSH, "--sign", "main", "--peer", "192.0.2.9")
+        self.assertEqual((0, ""), (ran.status, ran.err))
+        self.assertIn('signed with the secret "main"\n', ran.out)
+        self.assertIn('"sender":{"id":"github","verified":"signature","secret":"main","delivery_id":"d-1"}', ran.out)
+        self.assertIn("\n1 unset\n  - log.body.password", ran.out)
+        self.assertNotIn("s3cr3t", ran.out)
+        status, out, _ = self.run_try(PUSH, "--sign", "main", "--peer", "192.0.3.9", "--json")
+        found = json.loads(out)
+        verdicts = {each["decision"]: each["verdict"] for each in found["decisions"]}
+        self.assertEqual((0, "stored", "not judged"), (status, found["outcome"], verdicts["address"]))
+        self.assertEqual("classify", found["steps"][0]["step"])
+        self.assertEqual(1, self.run_try(PUSH, "--peer", "192.0.2.9").status)
+        os.remove(secrets)
+        status, out, err = self.run_try(PUSH, "--peer", "192.0.2.9")
+        self.assertEqual((2, ""), (status, out))
+        self.assertIn("[secrets-file-missing]", err)
+
     def test_safe(self) -> None:
         """What a sender or a rule holds is shown and not obeyed."""
         _, out, err = self.run_try(PUSH.replace("refs/heads", "\u202e\x1b[2J"))
