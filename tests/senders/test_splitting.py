@@ -388,6 +388,7 @@ EVENTS: dict[str, int | None] = {
     "auth0-lines": 2,
     "auth0-object": 1,
     "aws-cloudtrail-records": 1,
+    "aws-firehose-cloudwatch": 2,
     "aws-firehose-json": 2,
     "aws-firehose-text": 2,
     "axiom-python": 1,

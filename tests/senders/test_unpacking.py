@@ -5,6 +5,7 @@ Tests for L{webhookrx.senders.unpacking}.
 from __future__ import annotations
 
 import gc
+import gzip
 from base64 import b64encode
 from typing import Any
 
@@ -100,6 +101,8 @@ class DecodeTests(SynchronousTestCase):
     def test_table(self) -> None:
         """What is decoded is put in its place; what is not what the entry says stays as it is."""
         inner = {"x": [1]}
+        packed = gzip.compress(b'{"x":[1]}')
+        text, cut = b64encode(packed).decode(), b64encode(packed[:-1]).decode()
         for body, decode, expected in (
             ({"a": '{"x": [1]}'}, [{"at": "/a"}], {"a": inner}),
             ({"a": " [1]"}, [{"at": "/a"}], {"a": [1]}),
@@ -114,6 +117,10 @@ class DecodeTests(SynchronousTestCase):
             ({"a": base64(inner)}, [{"at": "/a", "what": "base64+json"}], {"a": inner}),
             ({"a": base64(inner)}, [{"at": "/a", "what": "base64"}], {"a": '{"x":[1]}'}),
             ({"a": base64("text")}, [{"at": "/a", "what": "base64+json"}], {"a": '"text"'}),
+            ({"a": text}, [{"at": "/a", "what": "base64+gzip+json"}], {"a": inner}),
+            ({"a": text}, [{"at": "/a", "what": "base64+json"}], {"a": text}),
+            ({"a": cut}, [{"at": "/a", "what": "base64+gzip+json"}], {"a": cut}),
+            ({"a": base64(inner)}, [{"at": "/a", "what": "base64+gzip+json"}], {"a": inner}),
             ({"a": "no base64!"}, [{"at": "/a", "what": "base64"}], {"a": "no base64!"}),
             ({"a": "/////w=="}, [{"at": "/a", "what": "base64"}], {"a": "/////w=="}),
             ({"a": "e30=!"}, [{"at": "/a", "what": "base64"}], {"a": "e30=!"}),
@@ -132,6 +139,11 @@ class DecodeTests(SynchronousTestCase):
 
     def test_bounds(self) -> None:
         """There are bounds for how many texts are decoded, into how many values, and how deep they nest."""
+        self.patch(unpacking, "MAX_UNPACKED", 20)
+        packed = b64encode(gzip.compress(b'{"x":[1]}')).decode()
+        body = {"a": [packed] * 3}
+        decode = [{"at": "/a/*", "what": "base64+gzip+json"}]
+        self.assertEqual({"a": [{"x": [1]}, {"x": [1]}, packed]}, unpacked(evidence_of(body), decode=decode).whole)
         self.patch(unpacking, "MAX_DECODED", 3)
         self.assertEqual(unpacked(evidence_of(["{}"] * 5), decode=[{"at": "/*"}]).whole, [{}] * 3 + ["{}"] * 2)
         many = "[" + "0," * (MAX_ELEMENTS // 2) + "0]"

@@ -136,7 +136,7 @@ class ValueSplitter:
             inner = values[0]
         if self._decode and inner[:1] == b'"':
             self._take_encoded(inner, inner_way)
-        else:
+        elif not self._take_inside(inner, inner_way):
             self._add(inner, self._around(inner_way))
 
     def _take_encoded(self, raw: bytes, way: _WayTo) -> None:
@@ -144,15 +144,21 @@ class ValueSplitter:
         if data is None:
             self._add(raw, self._around(way))
             return
-        if self._inside and data.startswith(b"{"):
-            before = len(self.events)
-            try:
-                self._walk(data, self._inside, way)
-            except NotOfThisForm:
-                del self.events[before:]
-            else:
-                return
+        if self._take_inside(data, way):
+            return
         self.events.append(SplitEvent(data, not data.startswith(OBJECT_OR_ARRAY), self._around(way, is_base64=True)))
+
+    def _take_inside(self, data: bytes, way: _WayTo) -> bool:
+        """Take the events inside of an object; return False, and take nothing, if there are none."""
+        if not (self._inside and data.startswith(b"{")):
+            return False
+        before = len(self.events)
+        try:
+            self._walk(data, self._inside, way)
+        except NotOfThisForm:
+            del self.events[before:]
+            return False
+        return True
 
     def _around(self, way: _WayTo, events: int = 1, *, is_base64: bool = False) -> Surroundings:
         """Return what stands around so many events, each of which gets a copy."""
