@@ -12,7 +12,17 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.signatures.test_pinned_urls import HOSTILE
 from webhookrx.senders.signatures.outcome import KeyUnavailable
-from webhookrx.service.key_fetcher import FRESH, LONGEST, MOST_URLS, PACE, PAUSE, SOONEST, KeyFetcher, KnownPublicKeys
+from webhookrx.service.key_fetcher import (
+    FRESH,
+    LONGEST,
+    MOST_URLS,
+    PACE,
+    PAUSE,
+    SOONEST,
+    TRIES,
+    KeyFetcher,
+    KnownPublicKeys,
+)
 from webhookrx.service.pinned_client import NotFetched
 
 
@@ -163,6 +173,24 @@ class KeyFetcherTests(SynchronousTestCase):
         self.fetches.pop(_url(1)).callback(b"done")
         self.assertEqual([b"done"], got)
         self.assertRaises(KeyUnavailable, self.fetcher.content, _url(1))
+
+    def test_once_again(self) -> None:
+        """What is asked for once, and fails, is tried a few times more."""
+        got: list[bytes] = []
+        self.fetcher.once(_url(1), got.append)
+        for pause in (10, 20, 40):
+            self.clock.advance(PACE)
+            self._fail(_url(1))
+            self.clock.advance(pause)
+        self.clock.advance(PACE)
+        self.fetches.pop(_url(1)).callback(b"done")
+        self.assertEqual(([b"done"], 4), (got, len(self.asked)))
+        self.fetcher.once(_url(2), got.append)
+        for _ in range(TRIES):
+            self.clock.advance(PACE)
+            self._fail(_url(2))
+            self.clock.advance(1000)
+        self.assertEqual(([b"done"], {}), (got, self.fetches))
 
     def test_stop(self) -> None:
         """Once it is stopped, nothing is begun any more."""

@@ -35,6 +35,9 @@ SOONEST: Final = 300.0
 PAUSE: Final = 10.0
 """Seconds after which what has failed may be tried again; twice as many after each further failure, up to L{FRESH}."""
 
+TRIES: Final = 5
+"""Tries of what is fetched once, which nobody asks for again."""
+
 _log = Logger()
 
 
@@ -66,7 +69,7 @@ class KeyFetcher:
         self._clock = clock
         self._contents: dict[str, _Content] = {}
         self._failed: dict[str, tuple[float, float]] = {}  # URL: not before, and the pause until then
-        self._waiting: dict[str, Callable[[bytes], None]] = {}
+        self._waiting: dict[str, Callable[[bytes], None] | None] = {}
         self._running: set[str] = set()
         self._next: Any = None
         self._not_before = 0.0
@@ -99,7 +102,7 @@ class KeyFetcher:
 
     def once(self, url: str, done: Callable[[bytes], None]) -> bool:
         """
-        Fetch a URL, and keep nothing of it.
+        Fetch a URL, and keep nothing of it. What fails is tried again, L{TRIES} times in all.
 
         @param done: called with what it has.
         @return: whether that was begun.
@@ -121,7 +124,7 @@ class KeyFetcher:
         not_before, _ = self._failed.get(url, (now, 0.0))
         if self._is_stopped or pinned_host(url) is None or now < not_before or len(self._waiting) >= MOST_URLS:
             return False
-        self._waiting[url] = done or (lambda data: self._keep(url, data))
+        self._waiting[url] = done
         if self._next is None:
             self._next = self._clock.callLater(max(0.0, self._not_before - now), self._begin)
         return True
@@ -134,19 +137,19 @@ class KeyFetcher:
         self._next = self._clock.callLater(PACE, self._begin) if self._waiting else None
         fetching = self._get(url)
         fetching.addCallback(self._fetched, url, done)
-        fetching.addErrback(self._has_failed, url)
+        fetching.addErrback(self._has_failed, url, done)
 
-    def _fetched(self, data: bytes, url: str, done: Callable[[bytes], None]) -> None:
+    def _fetched(self, data: bytes, url: str, done: Callable[[bytes], None] | None) -> None:
         self._running.discard(url)
         self._failed.pop(url, None)
-        done(data)
-
-    def _keep(self, url: str, data: bytes) -> None:
+        if done is not None:
+            done(data)
+            return
         self._contents[url] = _Content(data, self._clock.seconds())
         while len(self._contents) > MOST_URLS:
             del self._contents[min(self._contents, key=lambda each: self._contents[each].used)]
 
-    def _has_failed(self, failure: Failure, url: str) -> None:
+    def _has_failed(self, failure: Failure, url: str, done: Callable[[bytes], None] | None) -> None:
         self._running.discard(url)
         _, pause = self._failed.pop(url, (0.0, PAUSE / 2))
         pause = min(2 * pause, FRESH)
@@ -160,6 +163,8 @@ class KeyFetcher:
             problem=failure.getErrorMessage(),
             pause=round(pause),
         )
+        if done is not None and pause < PAUSE * 2 ** (TRIES - 1):
+            self._clock.callLater(pause, self._ask, url, done)
 
 
 class KnownPublicKeys:
