@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any
 
 from twisted.internet.defer import Deferred
@@ -16,7 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.idempotency.test_key_ring import key_of, key_ring
 from tests.idempotency.windows import CAPACITY, EPOCH
-from webhookrx.idempotency.delivery_file import DeliveryFile
+from webhookrx.idempotency.delivery_file import DeliveryFile, connect
 from webhookrx.idempotency.keeper import AGAIN, FILE_NAME, DeliveryKeeper
 from webhookrx.idempotency.key_ring import KeyRing
 from webhookrx.shared_memory import ByteLock, memory_file
@@ -219,6 +220,18 @@ class KeeperTests(SynchronousTestCase):
         self.start()
         self.assertEqual([1], self.known())
         self.assertTrue(os.path.exists(self.path + ".damaged"))
+
+    def test_damaged_rows(self) -> None:
+        """A file whose rows turn out to be damaged when they are read is put aside, too."""
+        self.keeper.close()
+        with closing(connect(self.path)) as db:
+            db.execute("INSERT INTO deliveries VALUES (1, 1, x'0011')")
+        self.start()
+        self.assertIn("a row of it has no whole entries", self.said()[0])
+        self.remember(1)
+        self.tick()
+        self.start()
+        self.assertEqual([1], self.known())
 
     def test_damaged_later(self) -> None:
         """When damage is found while it is written, a new file gets all that is remembered."""

@@ -76,6 +76,7 @@ class RestartTests(IdempotencyCase):
             self.sizes[receiver.directory] = self.size(receiver)
             self.bodies(receiver, delivery("a"))
             self.wait_until_kept(receiver)
+            self.assertEqual(1, metrics(receiver)["webhookrx_idempotency_keys"])
             pids = workers(receiver) if options else []
             receiver.kill()
             for pid in pids:
