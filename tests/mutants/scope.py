@@ -14,6 +14,8 @@ SCOPE = {
     "webhookrx/intake/judge.py": ["tests.intake.test_judge", "tests.router.test_connector_intake"],
     "webhookrx/backoff.py": ["tests.test_backoff", "tests.spool"],
     "webhookrx/filesystem.py": ["tests.test_filesystem", "tests.spool"],
+    "webhookrx/guard/quota.py": ["tests.guard.test_quota", "tests.http.test_quotas"],
+    "webhookrx/idempotency": ["tests.idempotency"],
     "webhookrx/pipeline": ["tests.pipeline"],
     "webhookrx/spool": ["tests.spool", "tests.commands.test_spool"],
     "webhookrx/router/expressions/run.py": ["tests.router.expressions"],
