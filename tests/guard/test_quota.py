@@ -154,6 +154,13 @@ class SharedTests(SynchronousTestCase):
             self.assertEqual(1.0, taken.take(quota, "s", "", 1, 0, NOW))
         self.assertEqual((2, before), (len(lock.had), bytes(shared)))
 
+    def test_charge(self) -> None:
+        """A charge takes the lock and gives it back."""
+        lock, quota = PlayedLock(), SourceQuota(messages=1, burst=1)
+        taken = buckets(lock)
+        taken.charge(quota, "s", "", 3, 0, NOW)
+        self.assertEqual((["acquire", "release"], 3.0), (lock.had, taken.take(quota, "s", "", 1, 0, NOW)))
+
     def test_taken_meanwhile(self) -> None:
         """What another process has taken just before the lock was free counts."""
         shared, quota = memory(), SourceQuota(messages=1, burst=1)
@@ -177,6 +184,28 @@ class SharedTests(SynchronousTestCase):
         taken.charge(quota, "s", "", 1, 0, NOW)
         self.assertEqual(2.0, taken.take(quota, "s", "", 1, 0, NOW))
         self.assertNotIn("release", lock.had)
+
+
+class PlaceTests(SynchronousTestCase):
+    """
+    Tests for the places of L{Buckets}.
+    """
+
+    def test_all(self) -> None:
+        """Each place, up to the last one, has a bucket of its own, for messages and for bytes."""
+        for per, sets in (("source", quota_module.NAMED // 8), ("address", quota_module.ADDRESSES // 8)):
+            for messages, size in ((1, 0), (0, 1)):
+                taken, quota = buckets(), SourceQuota(messages=1, bytes=1, burst=1, per=per)
+                # The tag and the number of the places of a bucket; those that addresses would share are elsewhere.
+                self.patch(
+                    taken,
+                    "_hash",
+                    lambda source, whose: (99, 300) if whose.startswith("\0") else (int(whose), int(source)),
+                )
+                rows = [(str(number), str(tag)) for number in (0, 1, sets - 1) for tag in range(1, 9)]
+                for wait in (0.0, 1.0):
+                    waits = [taken.take(quota, source, tag, messages, size, NOW) for source, tag in rows]
+                    self.assertEqual([wait] * 24, waits)
 
 
 class ManyAddressesTests(SynchronousTestCase):
@@ -284,4 +313,4 @@ class RetryAfterTests(SynchronousTestCase):
 
     def test_whole_seconds(self) -> None:
         """It is a whole number of seconds, never too early, and a day at most."""
-        self.assertEqual([1, 1, 2, 86400], [retry_after(wait) for wait in (0.001, 1.0, 1.001, 1e9)])
+        self.assertEqual([1, 1, 1, 2, 86400], [retry_after(wait) for wait in (0.0, 0.001, 1.0, 1.001, 1e9)])

@@ -100,6 +100,8 @@ class KeeperTests(SynchronousTestCase):
         self.remember(3)
         self.start()
         self.assertEqual([1, 2], self.known())
+        self.keeper.tick()
+        self.assertEqual([], self.threads.waiting)  # it is there already
         self.remember(4)
         self.tick()
         self.start()
@@ -112,6 +114,13 @@ class KeeperTests(SynchronousTestCase):
         self.assertIsNone(self.wait(self.keeper.close_later()))
         self.start()
         self.assertEqual([1, 2], self.known())
+
+    def test_after_its_end(self) -> None:
+        """A tick after the end writes nothing."""
+        self.keeper.close()
+        self.remember(1)
+        self.keeper.tick()
+        self.assertEqual([], self.threads.waiting)
 
     def wait(self, done: Deferred[None]) -> None:
         """Return what comes of work in a thread."""
@@ -142,8 +151,10 @@ class KeeperTests(SynchronousTestCase):
         self.remember(1)
         self.keeper.tick()
         self.assertEqual([], self.threads.waiting)
-        other.close()
+        other.release()
         self.tick()
+        self.assertTrue(other.acquire())
+        other.close()
         self.start()
         self.assertEqual([1], self.known())
 
