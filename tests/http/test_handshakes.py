@@ -8,7 +8,11 @@ import gzip
 import json
 
 import msgspec
+from twisted.internet.address import IPv4Address
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
+from twisted.web.server import Site as StockSite
 
 from tests.http.guarded_wire import GuardedWire
 from tests.http.wire import Response, post
@@ -26,6 +30,7 @@ from tests.senders.handshakes.test_senders import (
     discord_headers,
     slack_headers,
 )
+from tests.senders.requests import entry_of
 from webhookrx.senders.handshakes import Handshakes
 
 #: Headers that all answers have.
@@ -90,6 +95,40 @@ class QuestionTests(SynchronousTestCase):
                 sender.send(request[start : start + 7])
             self.assertIn(question.reply.body, sender.transport.written, question.sender)
             self.assertEqual([], site.messages)
+
+    def test_stock_site(self) -> None:
+        """Under a C{Site} of C{twisted.web}'s own they are answered with the same bytes, but for its own headers."""
+        for question in QUESTIONS:
+            site = site_of(question.sender, question.secrets, **question.given)
+            stock = StockSite(site.root, reactor=Clock())
+            transport = StringTransport(peerAddress=IPv4Address("TCP", "192.0.2.7", 4711))
+            protocol = stock.buildProtocol(transport.getPeer())
+            protocol.makeConnection(transport)
+            protocol.dataReceived(request_of(question))
+            site.settle()
+            head, _, body = transport.value().partition(b"\r\n\r\n")
+            reply, name = question.reply, f"{question.sender} {question.kind}"
+            self.assertTrue(head.startswith(b"HTTP/1.1 %d " % reply.status), name)
+            self.assertEqual(reply.body, body, name)
+            lines = {line.partition(b": ")[0].lower(): line.partition(b": ")[2] for line in head.split(b"\r\n")[1:]}
+            self.assertEqual(reply.content_type.encode() or None, lines.get(b"content-type"), name)
+            for key, value in reply.headers:
+                self.assertEqual(value.encode(), lines[key.lower().encode()], name)
+            self.assertEqual(([], 1), (site.messages, len(site.traffic.questions)), name)
+
+    def test_kept(self) -> None:
+        """A question that its entry keeps is a message, too; it is answered once that is safe, and counted."""
+        definition = entry_of(
+            handshake=[{"kind": "confirm", "when": {"only_keys": ["a"]}, "signed": False, "text": "{/a}", "keep": True}]
+        )
+        site = GuardedWire(definition)
+        sender = site.connect()
+        sender.send(post(b'{"a":"b"}', b"/in"))
+        self.assertEqual([], sender.responses())
+        site.settle()
+        (answer,) = sender.responses()
+        self.assertEqual((200, b"b", 1), (answer.status, answer.body, len(site.messages)))
+        self.assertEqual([("guarded", "confirm")], site.traffic.questions)
 
     def test_connection_goes_on(self) -> None:
         """After a question, also a HEAD, the connection takes the next request."""

@@ -84,7 +84,7 @@ class Handshakes:
         by_body = [each for each in compiled if not each.by_head]
         self._unsigned = tuple(each for each in by_body if not each.definition.must_be_signed)
         self._signed = tuple(each for each in by_body if each.definition.must_be_signed)
-        self._methods = frozenset(each.method for each in compiled)
+        self._methods = frozenset(each.method for each in self._by_head)
         self._settings = words_of_settings(settings or {})
         given = tuple(secrets)
         self._tokens = tuple(each.value for each in given if each.is_verify_token and each.value)
