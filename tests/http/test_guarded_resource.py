@@ -27,6 +27,7 @@ from webhookrx.intake.networks import AllowList, parse_network
 from webhookrx.intake.provenance import ClientIdentity
 from webhookrx.intake.token_places import token_place
 from webhookrx.intake.tokens import NamedToken, TokenCheck
+from webhookrx.yield_point import pause_by
 
 SECRETS = {"old": b"first secret", "new": b"second secret"}
 DELIVERY = b"X-GitHub-Event: push\r\nX-GitHub-Delivery: 72d3162e-cc78-11e3-81ab-4c9367dc0958\r\n"
@@ -144,6 +145,25 @@ class SignatureTests(GuardedCase):
             sender.send(signed[start : start + 60_000])
         site.settle()
         self.assertEqual([200], sender.statuses())
+
+    def test_many_secrets(self) -> None:
+        """No digest is more than a moment's work in one go: a body is tried on many secrets beside the reactor."""
+        secrets = {str(number): b"secret %d" % number for number in range(16)}
+        site = GuardedWire(sender_named("github"), secrets)
+        small, large = b"x" * 16_000, b"x" * 20_000
+        self.assertEqual((False, True), (site.guard.is_long(len(small)), site.guard.is_long(len(large))))
+        moments: list[int] = []
+        pause_by(lambda: None, lambda call: (moments.append(1), call())[1])
+        self.addCleanup(pause_by, None)
+        for body, count in ((small, 0), (large, 1)):
+            sender = site.connect()
+            signed = site.signed(body, "15")
+            for start in range(0, len(signed), 9_000):
+                sender.send(signed[start : start + 9_000])
+            site.settle()
+            self.assertEqual(([200], count), (sender.statuses(), len(moments)))
+        few = github()
+        self.assertEqual((False, True), (few.guard.is_long(DIRECT), few.guard.is_long(DIRECT + 1)))
 
     def test_stale(self) -> None:
         """What was signed too long ago, or is to come, is refused; only the log says how far away it was."""

@@ -64,6 +64,12 @@ EARLY: Final = ("address", "client", "method")
 #: Bytes of a body that all secrets of a source are tried on at once, without a look at the time.
 _SOME: Final = 8 * 1024
 
+#: How many times as long a digest takes as what L{LONG_CALL} is meant for.
+_DIGEST: Final = 4
+
+MOST_AS_IT_COMES: Final = 8
+"""Secrets that a body is tried on as it comes, 64 KiB at a time; with more of them that is done when it is there."""
+
 #: A place that is one header.
 _HEADER: Final = re.compile(r"header:([A-Za-z0-9_-]+)(?![A-Za-z0-9_*-])")
 _NO_QUERY: Final[dict[str, str | list[str]]] = {}
@@ -213,8 +219,9 @@ class Guard:
         return None
 
     def is_long(self, size: int) -> bool:
-        """Tell whether it takes more than a moment to verify a body of so many bytes."""
-        return self.parts.verifier is not None and size * self.parts.secrets > LONG_CALL
+        """Tell whether it takes more than a moment to verify a body of so many bytes, or to tell it from others."""
+        verifies, remembers = self.parts.verifier is not None, self.parts.window is not None
+        return (verifies or remembers) and _DIGEST * size * self.parts.secrets > LONG_CALL
 
     def in_sender_words(self, ending: Ending, head: Head) -> Ending:
         """Return a refusal as the sender wants to hear it."""
@@ -394,7 +401,7 @@ class Guard:
             if isinstance(begun, Refused):
                 return begun
             if len(body) > _SOME and not passage.is_hashed and begun.takes_pieces:
-                run_unlocked(len(body) * self.parts.secrets, begun.update, body)
+                run_unlocked(_DIGEST * len(body) * self.parts.secrets, begun.update, body)
             outcome = begun.finish(body, self._wall_clock(), passage.wire)
         if type(outcome) is Verified:
             passage.verified = outcome
@@ -432,7 +439,7 @@ class Guard:
             return
         digest = b""
         if passage.verified is None or passage.verified.kind != BY_SIGNATURE:
-            digest = run_unlocked(len(passage.body), sha256, passage.body).digest()
+            digest = run_unlocked(_DIGEST * len(passage.body), sha256, passage.body).digest()
         passage.key = delivery_key(self.rules.name, passage.delivery_id, digest)
 
     # -- on storing ----------------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ from zope.interface import implementer
 
 from webhookrx.errors import INTERNAL_ERROR, NO_ROOM, NOT_STORED, NoRoom, NotStored, Reason, RequestRefused
 from webhookrx.guard.bundle_judge import BundleJudge, JudgedBundle
-from webhookrx.guard.guard import Ending, Guard
+from webhookrx.guard.guard import MOST_AS_IT_COMES, Ending, Guard
 from webhookrx.guard.passage import Passage
 from webhookrx.http.answers import RECEIVED, FixedAnswer, answer_of, refusal_to
 from webhookrx.http.head import RequestHead
@@ -360,18 +360,22 @@ class GuardedRequest(Passage):
     def watch(self) -> Callable[[bytes], None] | None:
         """See L{IReceiver}."""
         parts = self.resource.guard.parts
-        verifies = parts.verifier is not None and parts.verifier.takes_pieces
-        return self._take_piece if verifies or parts.quota is not None else None
+        return self._take_piece if self._verifies_as_it_comes or parts.quota is not None else None
+
+    @property
+    def _verifies_as_it_comes(self) -> bool:
+        parts, admission = self.resource.guard.parts, self.admission
+        assert admission is not None, "its head was admitted"
+        takes_pieces = parts.verifier is not None and parts.verifier.takes_pieces
+        return takes_pieces and parts.secrets <= MOST_AS_IT_COMES and not admission.encodings
 
     def _take_piece(self, data: bytes) -> None:
         self.came += len(data)
         refused = self.resource.guard.more(self, self.came)
         if refused is not None:
             raise RequestRefused(refused.reason, refused.detail, retry_after=refused.retry_after)
-        guard, admission = self.resource.guard, self.admission
-        assert admission is not None, "its head was admitted"
-        if guard.parts.verifier is not None and not admission.encodings:
-            verification = guard.begin(self)
+        if self._verifies_as_it_comes:
+            verification = self.resource.guard.begin(self)
             if isinstance(verification, Verification) and verification.takes_pieces:
                 verification.update(data)
                 self.is_hashed = True
