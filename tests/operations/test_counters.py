@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.counters import Counters
+from webhookrx.operations.counters import SKEW_BOUNDS, Counters, SecretUse, Skews
 from webhookrx.store_counts import BOUNDS, StoreCounts
 
 
@@ -71,6 +71,9 @@ class AddableTests(SynchronousTestCase):
         source, observer = counters.sources["github"], counters.observers["file:/café"]
         source.messages, source.bytes, source.last = times, 10 * times, last
         observer.messages, observer.bytes = 2 * times, 20 * times
+        source.secrets["new"] = SecretUse(times, last)
+        source.skews = Skews.empty()
+        source.skews.observe(-7.5)
         own = StoreCounts()
         own.refused(3 * times)
         own.known(4 * times)
@@ -99,6 +102,8 @@ class AddableTests(SynchronousTestCase):
         self.assertEqual((6, 60, 3), (observer.messages, observer.bytes, observer.stores.counts[BOUNDS.index(3.0)]))
         self.assertEqual((1.5, 7.5), (source.answers.sum, observer.stores.sum))
         self.assertEqual((9, 12, 0.75), (observer.refused, observer.known, observer.confirms.sum))
+        assert source.skews is not None
+        self.assertEqual((SecretUse(3, 7.5), 7.5), (source.secrets["new"], source.skews.sum))
         self.assertNotIn("gitlab", arrived.sources)
 
     def test_sum(self) -> None:
@@ -109,12 +114,16 @@ class AddableTests(SynchronousTestCase):
         other = Counters()
         other.add("refused", "timeout", "")
         other.sources["gitlab"].messages = 1
+        other.sources["github"].secrets["old"] = SecretUse(0, 0.0)
         total.add_all(other)
 
         self.assertEqual((7, 1), (total.get("failures"), total.get("refused", "timeout", "")))
         source, observer = total.sources["github"], total.observers[r"file:/café"]
         self.assertEqual((7, 70, 9.0), (source.messages, source.bytes, source.last))
         self.assertEqual((7, 3.5), (source.answers.count, source.answers.sum))
+        self.assertEqual({"new": SecretUse(7, 9.0), "old": SecretUse(0, 0.0)}, source.secrets)
+        assert source.skews is not None
+        self.assertEqual((3, 22.5), (source.skews.counts[SKEW_BOUNDS.index(10.0)], source.skews.sum))
         self.assertEqual((14, 140), (observer.messages, observer.bytes))
         self.assertEqual((7, 17.5), (observer.stores.count, observer.stores.sum))
         self.assertEqual((21, 28, 7), (observer.refused, observer.known, observer.confirms.count))

@@ -63,6 +63,13 @@ class Skews(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
         return Skews([a + b for a, b in zip(self.counts, other.counts, strict=True)], self.sum + other.sum)
 
 
+def _sum(first: Skews | None, second: Skews | None) -> Skews | None:
+    """Return a sum that no later count changes."""
+    if first is None and second is None:
+        return None
+    return (first or Skews.empty()) + (second or Skews.empty())
+
+
 class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """
     What one source has taken.
@@ -97,9 +104,7 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
             max(self.last, other.last),
             self.answers + other.answers,
             secrets,
-            self.skews + other.skews
-            if self.skews is not None and other.skews is not None
-            else self.skews or other.skews,
+            _sum(self.skews, other.skews),
         )
 
 
