@@ -230,7 +230,7 @@ BAD = (
     ("sender: demo-plain\nidempotency: 1h", "4: idempotency: Deliveries of this sender have no ids"),
     ("sender: demo-plain\nsplit: yes", '4: split: The definition "demo-plain" has no split; write lines'),
     ("sender: demo\nverify: always\nsecrets_file: S", '4: verify: "always" is not one of required, note, off.'),
-    ("sender: demo-urls\nsecrets_file: S", "3: sender: This sender signs the URL that it sends to"),
+    ("sender: demo-urls\nsecrets_file: S", '3: sender: The definition "demo-urls" needs public_url'),
     ("sender: demo-urls\nsecrets_file: S\npublic_url: logs", '5: public_url: "logs" does not begin with https://'),
     (
         "sender: demo-settings",

@@ -151,7 +151,9 @@ class _GuardResolver:
         )
         self.found += files.found or check_secrets(guard, files, self._context.keys)
         if not words.public_url and _signs_url(sender, verify, handshake):
-            sentence = f"This sender signs the URL that it sends to: the definition {name} needs public_url."
+            sentence = (
+                f"The definition {name} needs public_url: what is signed has the URL in it that the sender sends to."
+            )
             self._blame("needs-public-url", "sender", sentence)
         return guard
 
