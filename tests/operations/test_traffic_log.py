@@ -121,8 +121,8 @@ class TrafficLogTests(SynchronousTestCase):
         counts = self.counters.sources["github"]
         self.assertEqual((2, 100, 5.0), (counts.messages, counts.bytes, counts.last))
         self.assertEqual(
-            "bare_event.github=1 bundle.github=2 dropped.github.select-1=2 messages.github=2 names_left_out.github=3 "
-            "unparsed_payload.github=2",
+            "bare_event.github=1 bundle.github=2 dropped.github.select-1=2 empty_bundle.github=1 messages.github=2 "
+            "names_left_out.github=3 unparsed_payload.github=2",
             self.counters.summary(),
         )
         self.assertEqual(["A step of github failed, the message was dropped: Step 'set-2' failed."], self.lines)

@@ -124,6 +124,11 @@ METRICS: tuple[Metric[View], ...] = (
         "bundle",
     ),
     count_by_source(
+        "webhookrx_empty_bundles_total",
+        "Bodies that say that they have no events. Their senders got 200.",
+        "empty_bundle",
+    ),
+    count_by_source(
         "webhookrx_unsplit_bodies_total",
         "Messages of a source with `split` whose body had no events where they should be.",
         "unsplit_body",

@@ -93,6 +93,8 @@ class TrafficLog:
             counts.bytes += size
             counts.last = self._wall_clock()
         add("bundle", source)
+        if not judged.events:
+            add("empty_bundle", source)
         for note, amount in judged.notes.items():
             add(note, source, amount=amount)
         if judged.bare:
