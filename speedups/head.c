@@ -32,16 +32,16 @@ static inline bool is_blank(uint8_t byte) { return byte == ' ' || byte == '\t'; 
 
 static inline uint8_t lower(uint8_t byte) { return byte >= 'A' && byte <= 'Z' ? (uint8_t)(byte + 0x20) : byte; }
 
-/* Tell whether a text is, but for the case of its letters, one in lower case. */
-static inline bool is_same(Span text, Span lower_case)
+/* Tell whether a text is, but for the case of its letters, below (-), the same as (0) or above (+) one in lower case. */
+static inline int order_of(Span text, Span lower_case)
 {
-    if (size_of(text) != size_of(lower_case))
-        return false;
-    for (size_t i = 0; i < size_of(lower_case); i++)
-        if (lower(text.start[i]) != lower_case.start[i])
-            return false;
-    return true;
+    int order = (size_of(text) > size_of(lower_case)) - (size_of(text) < size_of(lower_case));
+    while (!order && text.start < text.end)
+        order = lower(*text.start++) - *lower_case.start++;
+    return order;
 }
+
+static inline bool is_same(Span text, Span lower_case) { return order_of(text, lower_case) == 0; }
 
 /* Read the header line at `text`, its value without the blanks around it. Return what follows, NULL if it is none. */
 static const uint8_t *read_line(const uint8_t *text, const uint8_t *end, Span *name, Span *value)
@@ -146,16 +146,17 @@ static bool take_framing(Framing *framing, Span name, Span value)
     return true;
 }
 
-/* Append the value to the list of its name, if that is one of `names`, in lower case; false with an exception. */
+/* Append the value to the list of its name, if that is one of `names`, in order; false with an exception. */
 static bool prefetch(Framing *framing, Span name, Span value, PyObject *names)
 {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); i++) {
-        PyObject *wanted = PyTuple_GET_ITEM(names, i);
-        if (!PyBytes_Check(wanted)) {
-            PyErr_SetString(PyExc_TypeError, "names: tuple[bytes, ...]");
-            return false;
-        }
-        if (!is_same(name, inside_of(wanted)))
+    for (Py_ssize_t first = 0, behind = PyTuple_GET_SIZE(names); first < behind;) {
+        Py_ssize_t middle = (first + behind) / 2;
+        PyObject *wanted = PyTuple_GET_ITEM(names, middle);
+        if (!PyBytes_Check(wanted))
+            return PyErr_SetString(PyExc_TypeError, "names: tuple[bytes, ...]"), false;
+        int order = order_of(name, inside_of(wanted));
+        *(order < 0 ? &behind : &first) = order < 0 ? middle : middle + 1;
+        if (order != 0)
             continue;
         if (framing->prefetched == NULL && (framing->prefetched = PyDict_New()) == NULL)
             return false;

@@ -81,7 +81,8 @@ def source_lines(entry: SenderDefinition) -> list[str]:
             lines.append("  auth_token_in: query:token")
     if _signs_url(entry):
         lines.append("  public_url: https://logs.example:8443")
-    needed = [name for name, setting in entry.settings.items() if setting.needed]
+    checked = " ".join(str(scheme.claims) for scheme in entry.schemes)
+    needed = [name for name, each in entry.settings.items() if each.needed or f"{{setting:{name}}}" in checked]
     if needed:
         made_up = entry.signing[0].settings
         lines.append("  sender_settings:")

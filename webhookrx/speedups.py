@@ -8,7 +8,7 @@ so that they build with a compiler and Python's headers alone, and what runs can
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Final, Protocol, TypeVar, cast
 
@@ -16,6 +16,11 @@ T = TypeVar("T")
 
 PURE: Final = "WEBHOOKRX_PURE"
 """The environment variable that turns the compiled path off: with any value but C{0} and an empty one."""
+
+
+def in_order(names: Iterable[bytes]) -> tuple[bytes, ...]:
+    """Return names in lower case as L{Compiled.parse_head} looks them up: shorter ones first, then by their bytes."""
+    return tuple(sorted(names, key=lambda name: (len(name), name)))
 
 
 class Compiled(Protocol):
@@ -48,7 +53,7 @@ class Compiled(Protocol):
         @param kept: what becomes of the connection if the sender does not close it.
         @param closed: what becomes of it if it does.
         @param usual_method: heads with this method share it.
-        @param names: in lower case, of the header lines whose values are collected, by name.
+        @param names: of the header lines whose values are collected, by name; see L{in_order}.
         @param nothing: what stands for these values when there are none.
         @param lines_type: makes the header lines of a head.
         @param head_type: makes the head of its method, path, query, header lines, C{peer}, values by name, size, length

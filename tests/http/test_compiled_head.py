@@ -19,7 +19,7 @@ from webhookrx.http import head as module
 from webhookrx.http.head import parse_head
 from webhookrx.intake.head import Peer
 from webhookrx.settings import Limits
-from webhookrx.speedups import compiled
+from webhookrx.speedups import compiled, in_order
 
 PLAIN = Peer("192.0.2.7", 40000, False)
 TLS = Peer("2001:db8::1", 443, True)
@@ -228,6 +228,25 @@ class TakenTests(_PathsCase):
         ]
         for line, taken in table:
             self.assertEqual(taken, self.taken(line + b"\r\nHost: a\r\n\r\n"), line)
+
+    @given(
+        st.sets(st.text("abz-", min_size=1, max_size=4), max_size=12),
+        st.lists(st.text("aAbBzZ-", min_size=1, max_size=4), max_size=6),
+    )
+    def test_collected(self, wanted: set[str], there: list[str]) -> None:
+        """The values are collected of the lines that have one of the names, in any case, and of no others."""
+        assert compiled is not None
+        names = in_order(name.encode() for name in wanted)
+        lines = "".join(f"{name}: {number}\r\n" for number, name in enumerate(there))
+        block = f"POST / HTTP/1.1\r\nHost: a\r\n{lines}\r\n".encode()
+        found = compiled.parse_head(
+            block, 9, 9999, 99, None, 0, 0, b"POST", names, {}, bytes, lambda *fields: fields[5]
+        )
+        expected: dict[bytes, list[bytes]] = {}
+        for number, name in enumerate(there):
+            if name.lower() in wanted:
+                expected.setdefault(name.lower().encode(), []).append(b"%d" % number)
+        self.assertEqual(expected, found)
 
     def test_keeps_nothing(self) -> None:
         """Nothing of a head is held once it is gone."""

@@ -25,7 +25,7 @@ from webhookrx.http.answers import CLOSE, KEEP, KEEP_1_0, OVER_TLS
 from webhookrx.http.grammar import grammar, refusal_of
 from webhookrx.intake.head import PREFETCHED, Head, HeaderLines, Peer
 from webhookrx.settings import Limits
-from webhookrx.speedups import compiled
+from webhookrx.speedups import compiled, in_order
 
 #: Name, and value with the white space around it, of lines that match the grammar.
 FRAMING_HEADERS = re.compile(
@@ -38,10 +38,10 @@ _HOST = re.compile(_AUTHORITY)
 _ABSOLUTE = re.compile(rb"(https?)://(" + _AUTHORITY + rb")(/[^?]*)?(?:\?(.*))?", re.IGNORECASE)
 
 #: Names of headers whose values are collected at any endpoint.
-_NAMES: Final = tuple(sorted(PREFETCHED))
+_NAMES: Final = in_order(PREFETCHED)
 
 MOST_NAMES: Final = 16
-"""Names of headers whose values are collected: each line is compared with each."""
+"""Names of headers whose values are collected: each line is compared with some of them."""
 
 _NOTHING: dict[bytes, list[bytes]] = {}
 
@@ -88,7 +88,7 @@ class RequestHead(Head, frozen=True, gc=False):
 
 def names_with(wanted: Iterable[bytes]) -> tuple[bytes, ...]:
     """Return the names that are collected at any endpoint, and further ones, as many as are collected."""
-    return tuple(dict.fromkeys((*_NAMES, *wanted)))[:MOST_NAMES]
+    return in_order(tuple(dict.fromkeys((*_NAMES, *wanted)))[:MOST_NAMES])
 
 
 def parse_head(data: bytes, peer: Peer, limits: Limits, names: tuple[bytes, ...] = _NAMES) -> RequestHead | None:
