@@ -9,7 +9,7 @@ from typing import Final
 
 from webhookrx.commands.terminal import counted
 from webhookrx.diagnostics import quoted
-from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE
+from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, STALE_SIGNATURE
 from webhookrx.guard.guard import Guard
 from webhookrx.guard.passage import Passage
 from webhookrx.intake.head import Head
@@ -17,6 +17,7 @@ from webhookrx.intake.header_masking import MASK
 from webhookrx.intake.judge import Admission, Refused
 from webhookrx.intake.provenance import BY_TOKEN
 from webhookrx.intake.urlencoded import parse_query
+from webhookrx.senders.signatures.outcome import Verified
 from webhookrx.senders.signatures.verifier import Verifier
 
 MASKED: Final = "the recording does not have it, so it is taken to be right"
@@ -72,8 +73,21 @@ def why_not(decision: str, guard: Guard, passage: Passage, refused: Refused) -> 
     if decision in ("secret", "signature") and parts.verifier is not None:
         skew = passage.unverified.skew if passage.unverified is not None else None
         late = "" if skew is None else f" It is signed {_apart(skew)}."
-        return f"{_schemes(parts.verifier)}: {refused.detail}{late}"
+        return f"{_schemes(parts.verifier)}: {refused.detail}{late}{_line_break(parts.verifier, passage, refused)}"
     return refused.detail
+
+
+def _line_break(verifier: Verifier, passage: Passage, refused: Refused) -> str:
+    """Return a hint if a signature is right but for a line break, which editors put at the end of a file."""
+    body = passage.body
+    if refused.reason is not BAD_SIGNATURE or not body.endswith(b"\n"):
+        return ""
+    body = body[:-2] if body.endswith(b"\r\n") else body[:-1]
+    query = parse_query(passage.head.query or b"")
+    outcome = verifier.begin(passage.head, query).finish(body, 0)
+    if isinstance(outcome, Verified) or outcome.reason is STALE_SIGNATURE:
+        return " It is right for the body without the line break at its end."
+    return ""
 
 
 def lack_of_recording(decision: str, guard: Guard, head: Head, refused: Refused) -> str:
