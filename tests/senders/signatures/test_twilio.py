@@ -95,6 +95,17 @@ class TwilioTests(SynchronousTestCase):
         """Without a body, the URL is all that is signed."""
         self.assertEqual("ok:a", judged(b"", code(b"https://mycompany.com/x"), "/x"))
 
+    def test_whole_url(self) -> None:
+        """Where the whole URL is given, a digest behind it that nobody has signed proves nothing."""
+        whole = "https://mycompany.com/hook"
+        target = f"/hook?bodySHA256={sha256(JSON).hexdigest()}"
+        headers = {"content-type": "application/json"}
+        signature = code(whole.encode())
+        self.assertEqual("ok:a", judged(b"", signature, "/hook", url=whole))
+        self.assertEqual("bad_signature", judged(JSON, signature, target, url=whole, headers=headers))
+        signed = "https://mycompany.com" + target
+        self.assertEqual("ok:a", judged(JSON, code(signed.encode()), target, url=signed, headers=headers))
+
     def test_missing(self) -> None:
         """No signature, or one that is not written as it should be, is none."""
         self.assertEqual("signature_missing", judged(FORM, ""))

@@ -11,9 +11,13 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 import msgspec
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.senders.signatures.requests import SECOND, begin, verdict, verifier_of
+from tests.senders.signatures.requests import SECOND, begin, scheme_of, verdict, verifier_of
+from webhookrx.quantities import parse_duration
+from webhookrx.senders.definitions import builtin_definitions
+from webhookrx.senders.signatures.scheme import SignatureScheme
 from webhookrx.senders.signatures.verification import Verification
 
 _FILE: Final = msgspec.json.decode(Path(__file__).with_name("vectors.json").read_bytes())
@@ -70,3 +74,21 @@ def _verdict(vector: dict[str, Any], size: int | None) -> str:
 def _feed(verification: Verification, body: bytes, size: int) -> None:
     for start in range(0, len(body), size):
         verification.update(body[start : start + size])
+
+
+class DefinitionTests(SynchronousTestCase):
+    """The definitions of the package."""
+
+    def test_schemes(self) -> None:
+        """Each scheme that the vectors are for is that of a definition."""
+        known = [scheme for definition in builtin_definitions() for scheme in definition.schemes]
+        missing = [name for name, members in SCHEMES.items() if not any(_is(each, members) for each in known)]
+        self.assertEqual([], missing)
+
+
+def _is(scheme: SignatureScheme, members: dict[str, Any]) -> bool:
+    """Tell whether a scheme has these members, with durations as numbers, and no others that decide anything."""
+    wanted = scheme_of(**members)
+    return replace(scheme, setting="", tolerance="") == replace(wanted, tolerance="") and parse_duration(
+        scheme.tolerance
+    ) == parse_duration(wanted.tolerance)

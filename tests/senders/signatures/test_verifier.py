@@ -188,6 +188,20 @@ class SignatureTests(SynchronousTestCase):
             if text is None:
                 self.assertIn("missing or repeated", getattr(result, "detail", ""))
 
+    def test_no_form(self) -> None:
+        """Where all fields of a form are signed, a body without any does not go with the signature of an empty one."""
+        verifier = verifier_of({"at": "header:s", "signed": "{target}{form:sorted}"}, secrets={"a": "k"})
+        headers = {"s": _mac(b"k", b"/")}
+        for body, expected in (
+            (b"", "ok:a"),
+            (b"%ff", "bad_signature"),
+            (b"a=%ff", "bad_signature"),
+            (b"&", "bad_signature"),
+            (b"=", "bad_signature"),
+            (b"&".join([b"a=1"] * 1001), "bad_signature"),
+        ):
+            self.assertEqual(expected, verdict(check(verifier, headers, body)), body[:20])
+
     def test_pointers(self) -> None:
         """A pointer is the exact text of a JSON string, number or truth value, and of nothing else."""
         body = b'{"s":" \\u00e4 ","n":1.10,"i":-7,"t":true,"z":null,"l":["x"],"o":{},"big":' + b"9" * 400 + b"}"

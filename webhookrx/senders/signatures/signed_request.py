@@ -112,14 +112,17 @@ class SignedRequest:
         value = self.settings.get(name)
         return value.encode() if isinstance(value, str) else None
 
-    def sorted_fields(self) -> bytes:
-        """Return names and values of a form without anything between them: by name, each value once, in order."""
+    def sorted_fields(self) -> bytes | None:
+        """
+        Return names and values of a form without anything between them: by name, each value once, in order. None for a
+        body without fields that is not empty: it would else go with a signature that does not cover it.
+        """
         parts: list[str] = []
         for name in sorted(self.form):
             values = self.form[name]
             for value in sorted(set(values)) if isinstance(values, list) else (values,):
                 parts += (name, value)
-        return "".join(parts).encode()
+        return "".join(parts).encode() or (None if self.body else b"")
 
     def sha256(self) -> bytes:
         """Return the SHA-256 of the body in hexadecimal."""

@@ -76,14 +76,14 @@ def _behind_url(request: SignedRequest) -> bytes | None:
     """Return what is signed behind the URL; None for a body that no signature of Twilio covers."""
     if _DIGEST in request.query:
         digest = request.parameter(_DIGEST)
-        if digest is None or not hmac.compare_digest(request.sha256(), digest):
+        # Where public_url is the whole URL, what a request has behind it is not signed.
+        if digest is None or digest not in request.url or not hmac.compare_digest(request.sha256(), digest):
             return None
         return b""
     if not request.body:
         return b""
     media_type = (request.header(b"content-type") or b"").partition(b";")[0].strip().lower()
-    # Bytes that make no field would else go with a signature of the URL alone.
-    return request.sorted_fields() or None if media_type in _FORMS else None
+    return request.sorted_fields() if media_type in _FORMS else None
 
 
 def _urls(url: bytes) -> Iterator[bytes]:
