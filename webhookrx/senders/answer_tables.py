@@ -90,7 +90,7 @@ def _body(answer: Handshake | SenderAnswer, status: int) -> str:
         told = f"{status} text `{answer.text}`"
     else:
         told = f"{status}, empty"
-    kind = answer.content_type if isinstance(answer, SenderAnswer) else ""
+    kind = answer.content_type
     lines = [f"`{name}: {value}`" for name, value in answer.reply.items()]
     return "; ".join([told + (f", `{kind}`" if kind else ""), *lines])
 

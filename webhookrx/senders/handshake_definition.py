@@ -78,7 +78,8 @@ class Handshake(DataFileType, frozen=True):
     json: Annotated[
         dict[str, Any] | None, Meta(description="The answer, as JSON: texts by name, or values as they are.")
     ] = None
-    text: Annotated[str, Meta(description="The answer, as plain text.")] = ""
+    text: Annotated[str, Meta(description="The answer, as plain text. With neither there is no body.")] = ""
+    content_type: Annotated[str, Meta(description="The media type of an answer without `json`.")] = ""
     reply: Annotated[dict[str, str], Meta(description="Headers of the answer: texts by name.")] = {}
     status: Annotated[int, Meta(ge=200, le=299, description="The status of the answer.")] = 200
     keep: Annotated[bool, Meta(description="It becomes a message, too.")] = False

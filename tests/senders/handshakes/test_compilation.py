@@ -137,6 +137,8 @@ class HandshakeProblemTests(SynchronousTestCase):
             (handshake(f"{GET}, text: '{{setting:}}'"), "entry-place", "handshake[0].text"),
             (handshake(f"{GET}, json: {{a: {{b: ['{{c}}']}}}}"), "entry-place", "handshake[0].json.a.b[0]"),
             (handshake(f"{GET}, json: {{a: b}}, text: c"), "entry-answer", "handshake[0]"),
+            (handshake(f"{GET}, json: {{a: b}}, content_type: a/b"), "entry-answer", "handshake[0].content_type"),
+            (handshake(f"{GET}, content_type: ä/b"), "entry-answer", "handshake[0].content_type"),
             (handshake(f"{GET}, reply: {{'X Y': a}}"), "entry-header", 'handshake[0].reply["X Y"]'),
             (handshake(f"{GET}, reply: {{Content-Length: '5'}}"), "entry-answer", "handshake[0].reply.Content-Length"),
             (handshake(f"{GET}, reply: {{X-A: ä}}"), "entry-answer", "handshake[0].reply.X-A"),

@@ -207,7 +207,7 @@ QUESTIONS = (
         HOOK,
         discord_headers(EVENTS_PING),
         EVENTS_PING,
-        empty_reply(status=204),
+        Reply(204, b"", JSON),
         DISCORD,
     ),
     Question("dropbox", "challenge", "GET", f"{HOOK}?challenge=abc123", {}, b"", text_reply(b"abc123")),

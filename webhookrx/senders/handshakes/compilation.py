@@ -143,9 +143,7 @@ class _AnswerCompilation:
         equal = self._place(handshake.equal, (*home, "equal")) if handshake.equal else None
         proof_of = self._proof_of(handshake, home)
         words = () if handshake.proof is None else (PROOF,)
-        answer = self._template(
-            handshake.json, handshake.text, TEXT if handshake.text else "", handshake.reply, home, words
-        )
+        answer = self._template(handshake.json, handshake.text, handshake.content_type, handshake.reply, home, words)
         shape = self._shape(handshake, home)
         if answer is None or shape is None or len(self._problems) > before:
             return None
@@ -259,12 +257,7 @@ class _AnswerCompilation:
             conditions = self._conditions.read(answer.when, (*home, "when"), alone=False)
             if not conditions.count:
                 self._blame((*home, "when"), "There is no condition in it.", "entry-answer")
-        content_type = answer.content_type or (TEXT if answer.text else "")
-        if not is_header_value(answer.content_type):
-            self._blame((*home, "content_type"), "This can't be a media type.", "entry-answer")
-        if answer.json is not None and answer.content_type:
-            self._blame((*home, "content_type"), "JSON has its own media type.", "entry-answer")
-        stored = self._template(answer.json, answer.text, content_type, answer.reply, home, NOW_WORDS)
+        stored = self._template(answer.json, answer.text, answer.content_type, answer.reply, home, NOW_WORDS)
         refused = None
         if answer.refused is not None:
             words = (*NOW_WORDS, *REFUSAL_WORDS)
@@ -288,12 +281,17 @@ class _AnswerCompilation:
     ) -> AnswerTemplate | None:
         if json is not None and text:
             self._blame(home, "An answer is json or text.", "entry-answer")
+        if not is_header_value(content_type):
+            self._blame((*home, "content_type"), "This can't be a media type.", "entry-answer")
+        if json is not None and content_type:
+            self._blame((*home, "content_type"), "JSON has its own media type.", "entry-answer")
         body = self._text(text, (*home, "text"), words)
         headers = [self._header(name, value, (*home, "reply", name), words) for name, value in reply.items()]
         made = None if json is None else self._json(json, (*home, "json"), words)
         if body is None or any(value is None for _, value in headers):
             return None
-        return AnswerTemplate(200, made, body, content_type, tuple(headers))  # type: ignore[arg-type]  # none is None
+        kind = content_type or (TEXT if text else "")
+        return AnswerTemplate(200, made, body, kind, tuple(headers))  # type: ignore[arg-type]  # none is None
 
     def _header(self, name: str, value: str, path: Path, words: tuple[str, ...]) -> tuple[str, AnswerText | None]:
         if not HEADER_NAME.fullmatch(name):
