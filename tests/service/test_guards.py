@@ -8,7 +8,8 @@ import os
 import time
 from typing import Any
 
-from msgspec.structs import replace as replace_head
+import msgspec
+from msgspec.structs import replace
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.intake.test_token_places import head
@@ -16,6 +17,7 @@ from webhookrx.guard.guard import Guard
 from webhookrx.guard.quota import BUCKETS_SIZE, Buckets, SourceQuota
 from webhookrx.intake.token_places import token_place
 from webhookrx.intake.tokens import NamedToken
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.definitions import builtin_definition
 from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.service.guards import GuardMaker
@@ -87,6 +89,32 @@ class GuardMakerTests(SynchronousTestCase):
         self.assertEqual((False, 60.0, 2), (parts.must_verify, parts.window, parts.secrets))
 
 
+class SharedPartsTests(SynchronousTestCase):
+    """What many sources have in common."""
+
+    def test_shared(self) -> None:
+        """Equal definitions and networks are made ready once, as workers get them too; others are not mixed up."""
+        github = builtin_definition("github")
+        assert github is not None
+        maker = GuardMaker(lambda: Buckets(bytearray(BUCKETS_SIZE)), None, time.time_ns, time.monotonic)
+
+        def made(definition: SenderDefinition, network: str) -> Guard:
+            settings = GuardSettings(definition, allow={"office": (network,)})
+            source = Source("s", guard=settings)
+            return maker.guard(source, settings, rules_of(source, Settings((source,), ())))
+
+        first = made(github, "192.0.2.0/24")
+        copy = msgspec.msgpack.decode(msgspec.msgpack.encode(github), type=SenderDefinition)
+        same = made(copy, "192.0.2.0/24")
+        self.assertIs(first.parts.sender, same.parts.sender)
+        self.assertIs(first.parts.allow, same.parts.allow)
+        other = made(replace(github, product="x"), "198.51.100.0/24")
+        assert other.parts.sender is not None and other.parts.allow is not None
+        self.assertEqual("x", other.parts.sender.product)
+        self.assertTrue(other.parts.allow.allows("198.51.100.7"))
+        self.assertFalse(other.parts.allow.allows("192.0.2.7"))
+
+
 class MaskTests(SynchronousTestCase):
     def source(self, place: str, *paths: str, has_tokens: bool = True) -> Source:
         """Return a source with its token at some place."""
@@ -107,7 +135,7 @@ class MaskTests(SynchronousTestCase):
 
     def test_token_mask(self) -> None:
         """Recordings show no token of a source, wherever it is."""
-        request = replace_head(head((b"x-key", b"s3cr3t"), query=b"key=s3cr3t"), path=b"/hook/s3cr3t")
+        request = replace(head((b"x-key", b"s3cr3t"), query=b"key=s3cr3t"), path=b"/hook/s3cr3t")
         for place, shown in (
             ("header:x-key", ("***", "key=s3cr3t", "/hook/s3cr3t")),
             ("query:key", ("s3cr3t", "key=***", "/hook/s3cr3t")),

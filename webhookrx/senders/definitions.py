@@ -86,9 +86,10 @@ def builtin_names() -> list[str]:
     return [name.removesuffix(".yaml") for name in _builtin_file_names()]
 
 
+@lru_cache(maxsize=128)
 def builtin_definition(name: str) -> SenderDefinition | None:
     """
-    Return the definition of an id that comes with the package, and read no other; None if there is none.
+    Return the definition of an id that comes with the package; None if there is none. It is read once, and no other is.
 
     @raise ValueError: its file can't be used, which is a mistake in the package.
     """

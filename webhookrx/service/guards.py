@@ -4,7 +4,7 @@ The guards of sources, made of their settings.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from msgspec.structs import replace
@@ -15,7 +15,8 @@ from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.judge import SourceRules
 from webhookrx.intake.networks import AllowList, parse_network
 from webhookrx.intake.tokens import TokenCheck
-from webhookrx.senders.compiled import compile_sender
+from webhookrx.senders.compiled import CompiledSender, compile_sender
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.handshakes import Handshakes, SenderAnswers
 from webhookrx.senders.signatures.code_verifiers import KeySource
 from webhookrx.senders.signatures.verifier import Verifier
@@ -26,7 +27,7 @@ from webhookrx.settings import GuardSettings, Source
 
 class GuardMaker:
     """
-    Makes guards.
+    Makes guards. What several of them have in common is made once.
 
     @param buckets: returns those of all quotas; called for the first guard that needs them.
     @param keys: where public keys of senders come from that are no secrets of a source.
@@ -48,6 +49,8 @@ class GuardMaker:
         self._wall_clock = wall_clock
         self._clock = clock
         self._subscriptions = subscriptions
+        self._senders: dict[str, CompiledSender] = {}
+        self._allow_lists: dict[tuple[tuple[str, tuple[str, ...]], ...], AllowList] = {}
 
     def guard(self, source: Source, guard: GuardSettings, rules: SourceRules) -> Guard:
         """
@@ -59,9 +62,7 @@ class GuardMaker:
             checked have no such.
         """
         parts = GuardParts(
-            allow=AllowList({item: [parse_network(text) for text in texts] for item, texts in guard.allow.items()})
-            if guard.allow
-            else None,
+            allow=self._allow_list(guard.allow) if guard.allow else None,
             clients=ClientPatterns(guard.allow_clients) if guard.allow_clients else None,
             tokens=TokenCheck(guard.tokens, guard.token_place) if guard.tokens else None,
             quota=guard.quota,
@@ -70,9 +71,22 @@ class GuardMaker:
         )
         return Guard(rules, self._with_sender(source.name, guard, parts), self._wall_clock, self._clock)
 
+    def _allow_list(self, allow: Mapping[str, tuple[str, ...]]) -> AllowList:
+        key = tuple(allow.items())
+        if key not in self._allow_lists:
+            networks = {item: [parse_network(text) for text in texts] for item, texts in key}
+            self._allow_lists[key] = AllowList(networks)
+        return self._allow_lists[key]
+
+    def _compiled(self, definition: SenderDefinition) -> CompiledSender:
+        known = self._senders.get(definition.id)
+        if known is None or known.definition != definition:
+            known = self._senders[definition.id] = compile_sender(definition)
+        return known
+
     def _with_sender(self, name: str, guard: GuardSettings, parts: GuardParts) -> GuardParts:
         definition, settings, url = guard.sender, guard.sender_settings, guard.public_url
-        sender = None if definition is None else compile_sender(definition)
+        sender = None if definition is None else self._compiled(definition)
         parts = replace(parts, sender=sender, splitter=splitter_for(guard.split, sender))
         if definition is None:
             return parts

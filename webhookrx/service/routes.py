@@ -22,6 +22,7 @@ from webhookrx.settings import FileContents, GuardSettings, Settings, Source
 if TYPE_CHECKING:
     from webhookrx.guard.quota import Buckets
     from webhookrx.senders.signatures.code_verifiers import KeySource
+    from webhookrx.service.guards import GuardMaker
     from webhookrx.service.subscriptions import Subscriptions
 
 
@@ -82,15 +83,20 @@ class SharedByGuards(NamedTuple):
     subscriptions: Subscriptions | None = None
 
 
-def _guarded(
-    source: Source, settings: GuardSettings, rules: SourceRules, traffic: ITraffic, shared: SharedByGuards
-) -> Callable[..., WebhookResource]:
-    """Return what builds the resource of a guarded source, but for its guard."""
-    # They take megabytes of memory, which a receiver without guards does not need.
-    from webhookrx.http.guarded_resource import GuardedResource
+def _guard_maker(shared: SharedByGuards) -> GuardMaker:
+    # It takes megabytes of memory, which a receiver without guards does not need.
     from webhookrx.service.guards import GuardMaker
 
-    maker = GuardMaker(lambda: shared.buckets, shared.keys, time.time_ns, time.monotonic, shared.subscriptions)
+    return GuardMaker(lambda: shared.buckets, shared.keys, time.time_ns, time.monotonic, shared.subscriptions)
+
+
+def _guarded(
+    source: Source, settings: GuardSettings, rules: SourceRules, traffic: ITraffic, maker: GuardMaker
+) -> Callable[..., WebhookResource]:
+    """Return what builds the resource of a guarded source, but for its guard."""
+    # It takes these megabytes, too.
+    from webhookrx.http.guarded_resource import GuardedResource
+
     guard = maker.guard(source, settings, rules)
     traffic.guards(source.name, guard.secrets, guard.kinds, says_when=guard.says_when)
     return partial(GuardedResource, guard)
@@ -118,6 +124,7 @@ def build_roots(
     classifier = classifier_for(settings)
     files = json_files(settings)
     resources: dict[str, WebhookResource] = {}
+    maker: GuardMaker | None = None
     for source in settings.sources:
         rules = rules_of(source, settings)
         decide: Judge | None = None
@@ -133,7 +140,8 @@ def build_roots(
             build: Callable[..., WebhookResource] = partial(WebhookResource, rules)
         else:
             assert shared is not None, "guards share something"
-            build = partial(_guarded(source, source.guard, rules, traffic, shared), shared.window)
+            maker = maker or _guard_maker(shared)
+            build = partial(_guarded(source, source.guard, rules, traffic, maker), shared.window)
         resources[source.name] = build(
             consumer, traffic, receipts, slices, decide, for_lines, masked_record(source, record)
         )
