@@ -10,6 +10,10 @@ import shlex
 import subprocess
 import sys
 from typing import Any
+from urllib.parse import quote
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.commands.running import CommandCase, Ran, run_command
 from tests.system.certificates import CLIENT, Authority, certificates_pem, server_settings, write_ca_file
@@ -377,6 +381,28 @@ class TryConfigTests(CommandCase):
         _, out, err = self.run_try(PUSH.replace("d-1", "\x1b[2J\u202e"), "--sign", "main")
         self.assertTrue((out + err).replace("\n", "").isprintable(), out)
         self.assertEqual(0, self.run_try(b"POST /zoom HTTP/1.1\n\n\xff\x00", "--source", "apart").status)
+
+    @given(
+        st.sampled_from(["github/a", "stripe", "zoom", "gitlab", "note", "batch", "hook/x", "plain", "none"]),
+        st.lists(
+            st.tuples(
+                st.sampled_from(
+                    ["X-Hub-Signature-256", "Stripe-Signature", "X-Zm-Signature", "X-Gitlab-Token", "Authorization"]
+                ),
+                st.binary(max_size=40).map(lambda text: text.replace(b"\n", b"")),
+            ),
+            max_size=4,
+        ),
+        st.text("k=&%+*.é", max_size=12),
+        st.binary(max_size=40),
+    )
+    def test_hostile(self, path: str, headers: list[tuple[str, bytes]], query: str, body: bytes) -> None:
+        """Whatever a request holds, a trial comes to one of its four ends."""
+        lines = b"".join(b"%b: %b\n" % (name.encode(), value) for name, value in headers)
+        target = f"/{path}?{quote(query, safe='k=&%+*.')}" if query else f"/{path}"
+        ran = self.run_try(f"POST {target} HTTP/1.1\n".encode() + lines + b"\n" + body, "--port", "8181")
+        self.assertIn(ran.status, (0, 1, 2, 3))
+        self.assertNotIn("Traceback", ran.err)
 
     def test_audit(self) -> None:
         """Whatever a trial comes to, it opens no socket and no file to write, and changes nothing."""

@@ -8,6 +8,8 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
+import socket
+import ssl
 import subprocess
 from typing import Any
 
@@ -128,3 +130,34 @@ class ClientIdentityTests(SynchronousTestCase):
             feed=REQUEST,
         )
         self.assertEqual((b"", []), (answer, self.receiver.messages()))
+
+
+class ProxiedTests(SynchronousTestCase):
+    """Behind a proxy that passes TLS on, where TLS is Twisted's own."""
+
+    def test_proxied(self) -> None:
+        """A message has the address of the PROXY header and the names of the certificate."""
+        if trustme is None:
+            raise SkipTest("trustme is not installed.")
+        authority = trustme.CA(organization_name="Shippers CA")
+        options = "privateKey=key.pem:certKey=cert.pem:peerVerify=yes:caFile=ca.pem"
+        receiver = Receiver(port=f"haproxy:ssl:0:interface=127.0.0.1:{options}")
+        self.addCleanup(receiver.clean_up)
+        server = authority.issue_cert("localhost")
+        authority.cert_pem.write_to_path(receiver.path("ca.pem"))
+        server.private_key_pem.write_to_path(receiver.path("key.pem"))
+        os.chmod(receiver.path("key.pem"), 0o600)
+        server.cert_chain_pems[0].write_to_path(receiver.path("cert.pem"))
+        receiver.start()
+        context = ssl.create_default_context(cafile=receiver.path("ca.pem"))
+        authority.issue_cert("a.shippers.example", common_name="relay-8").configure_cert(context)
+        with socket.create_connection(("127.0.0.1", receiver.port), PATIENCE) as plain:
+            plain.sendall(b"PROXY TCP4 192.0.2.7 192.0.2.1 4321 443\r\n")
+            with context.wrap_socket(plain, server_hostname="localhost") as tls:
+                tls.sendall(REQUEST)
+                self.assertIn(b"HTTP/1.1 200 OK", tls.recv(4096))
+        (message,) = receiver.messages()
+        self.assertEqual(
+            ("192.0.2.7", "relay-8", ["a.shippers.example"]),
+            (message["SOURCEIP"], message["webhook.client.cn"], message["webhook.client.san"]),
+        )
