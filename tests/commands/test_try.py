@@ -250,6 +250,19 @@ class TryTests(CommandCase):
         self.assertEqual((2, ""), (status, out))
         self.assertIn("[secrets-file-missing]", err)
 
+    def test_plain_connector(self) -> None:
+        """A connector that verifies nothing can't be signed for; a command for curl sends to its port."""
+        status, out, err = self.run_try(PUSH, "--sign", "main")
+        self.assertEqual((1, ""), (status, out))
+        self.assertIn("checks no signatures.", err)
+        status, out, err = self.run_try(PUSH, "--curl")
+        self.assertEqual(0, status)
+        self.assertIn("https://localhost:8443/events/web-1?team=ops", out)
+        self.assertIn("It is without the header authorization", err)
+        self.assertNotIn("CANARY", out)
+        status, out, _ = self.run_try(PUSH, "--peer", "192.0.2.9")
+        self.assertIn('"src_ip":"192.0.2.9"', out)
+
     def test_safe(self) -> None:
         """What a sender or a rule holds is shown and not obeyed."""
         _, out, err = self.run_try(PUSH.replace("refs/heads", "\u202e\x1b[2J"))

@@ -135,7 +135,7 @@ def _try(
     out: TextIO,
     err: TextIO,
 ) -> int:
-    if taken.source.guard is not None:
+    if taken.source.guard is not None or asked.sign is not None or asked.curl:
         return try_taken(taken, settings, request, asked, out, err)
     traced = traced_source(taken, settings)
     head = replace(request.head, peer=replace(request.head.peer, secure=route.connector.protocol == "HTTPS"))
