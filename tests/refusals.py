@@ -13,7 +13,7 @@ from webhookrx.errors import REASONS, Reason
 PACKAGE = Path(__file__).resolve().parent.parent / "webhookrx"
 
 #: Rooms that refuse requests.
-ROOMS = ("http", "intake", "senders", "service")
+ROOMS = ("guard", "http", "intake", "senders", "service")
 
 _BY_NAME = {name: value for name, value in vars(errors).items() if isinstance(value, Reason)}
 
