@@ -21,8 +21,10 @@ from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.definitions import builtin_definition
 from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.service.guards import GuardMaker
+from webhookrx.service.key_fetcher import KnownPublicKeys
 from webhookrx.service.masks import path_mask, signature_headers, token_mask
 from webhookrx.service.source_rules import rules_of
+from webhookrx.service.subscriptions import Subscriptions
 from webhookrx.settings import GuardSettings, Settings, Source
 
 SECRET = NamedSecret("main", b"s3cr3t")
@@ -43,6 +45,33 @@ class GuardMakerTests(SynchronousTestCase):
         guard = GuardMaker(buckets, None, time.time_ns, time.monotonic).guard(source, source.guard, rules)
         self.assertEqual(options.get("quota") is not None, bool(made))
         return guard
+
+    def test_subscriptions(self) -> None:
+        """Only a guard of SNS tells of what it has stored: what confirms subscriptions looks at nothing else."""
+        told: list[tuple[Any, bytes]] = []
+        subscriptions = Subscriptions(lambda url, done: True)
+        self.patch(subscriptions, "stored", lambda settings, body: told.append((settings, body)))
+        settings = {"topics": ("arn",), "confirm": True}
+        for name, has_stored in (("aws-sns", True), ("github", False)):
+            guard = GuardSettings(
+                sender=builtin_definition(name),
+                secrets=() if has_stored else (SECRET,),
+                verify="required",
+                sender_settings=settings if has_stored else {},
+            )
+            source = Source("s", guard=guard)
+            maker = GuardMaker(
+                lambda: self.fail("no quota"),
+                KnownPublicKeys([b"x"], None),
+                time.time_ns,
+                time.monotonic,
+                subscriptions,
+            )
+            stored = maker.guard(source, guard, rules_of(source, Settings((source,), ()))).parts.stored
+            self.assertEqual(has_stored, stored is not None)
+            if stored is not None:
+                stored(b"{}")
+        self.assertEqual([(settings, b"{}")], told)
 
     def test_decisions(self) -> None:
         """A guard takes the decisions that its options ask for, in their order, and no others."""
