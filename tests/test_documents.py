@@ -29,7 +29,7 @@ from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
 from webhookrx.idempotency import key_ring
 from webhookrx.intake import json_body as payload
-from webhookrx.intake import pairs
+from webhookrx.intake import networks, pairs
 from webhookrx.intake import urlencoded as query
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
@@ -37,6 +37,7 @@ from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.macros import ALIASES, DATE_MACROS, HARD_MACROS, SOFT_MACROS
 from webhookrx.router.rules.rules_file import read_rules
+from webhookrx.senders.signatures import named_secrets
 from webhookrx.service import known_observers
 from webhookrx.service.source_rules import rules_of
 from webhookrx.settings import Observer
@@ -147,6 +148,8 @@ class FixedLimitTests(SynchronousTestCase):
             ("body with unpaired surrogates", f"{payload.MAX_REPAIRED // 1024} KiB"),
             ("deliveries in [idempotency windows](../explanation/idempotency.md)", f"{key_ring.CAPACITY:,}"),
             ("addresses with a quota that is not full", f"{quota.ADDRESSES:,}"),
+            ("secrets of a source", f"{named_secrets.MAX_SECRETS}"),
+            ("networks of one list", f"{networks.MOST_NETWORKS:,}"),
             ("refused body that is read to keep the connection", f"{protocol.DISCARDED_BODY // 1024} KiB"),
         ):
             self.assertIn(f"| {what} | {number} |", page)

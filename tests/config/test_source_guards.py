@@ -193,6 +193,16 @@ class ReadGuardTests(GuardCase):
         self.assertEqual(first.listeners, second.listeners)
         self.assertEqual((1, 0), (len(first.guard.secrets), len(second.guard.secrets)))
 
+    def test_hidden(self) -> None:
+        """Of two sources at one path the first decides, whatever guards they have; that the other is hidden is said."""
+        text = f"""
+            sources:
+            - {{name: a, paths: /hook, sender: demo, secrets_file: {self.secrets}}}
+            - {{name: b, paths: /hook, allow: [192.0.2.0/24]}}
+            """
+        (warning,) = self.warnings(text)
+        self.assertRegex(warning, r"5: sources\[1\]\.paths: \"/hook\" is hidden by pattern 1")
+
     def test_top_level(self) -> None:
         """An option about senders at the top is the default of sources with a sender, and nothing to the others."""
         first, second = self.start(
@@ -263,6 +273,20 @@ BAD = (
         '4: auth_token_in: The path "/a" has no',
     ),
     ("auth_token_file: F", '3: auth_token_file: "faulty": Line 2: the value of a is empty.'),
+    ("sender: demo\nsecrets_file: S\nidempotency: long", "5: idempotency: 'long' is not a duration"),
+    ("sender: demo\nsecrets_file: S\nidempotency: 400d", '5: idempotency: "400d" is not sensible; write 1s to 30d'),
+    (
+        "sender: demo\nsecrets_file: S\nsplit: line",
+        '5: split: "line" is not one of no, yes, lines, documents, or a JSON',
+    ),
+    ("sender: [demo, github]", "3: sender: It takes one value."),
+    ("verify: {a: b}", "3: verify: It takes one value."),
+    ("secrets_file: []", "3: secrets_file: The list is empty"),
+    ("signing_certs: /no/such", '3: signing_certs: "/no/such" does not exist.'),
+    ("fetch_keys: maybe", '3: fetch_keys: "maybe" is neither yes nor no'),
+    ("sources: [{fetch_keys: yes}]", "3: sources[0].fetch_keys: It holds for the whole service"),
+    ("sources: [{networks: {a: N}}]", "3: sources[0].networks: It holds for the whole service"),
+    ("senders_: x", 'There is no key "senders_". Did you mean "senders"?'),
     ("quota: {per: token}", "3: quota: A quota needs messages, bytes or both"),
     ("quota: {messages: many/s}", '3: quota: "many/s" is not a rate of messages'),
     ("quota: {messages: 1/s, per: token}", "3: quota: There is no token"),

@@ -131,6 +131,27 @@ class RotationTests(ReceiverCase):
         for secret, status in (("number-0", 401), ("other", 200)):
             self.assertEqual(status, self.ask(receiver.port, Sender(secret).request(b"x")).status)
 
+    def test_networks(self) -> None:
+        """A list of networks that changes counts soon after it was written; one that is broken changes nothing."""
+        receiver = self.prepared("networks: {office: networks}\nallow: [office]\n")
+        genuine = Sender("number-0").request(b"x")
+
+        def allow(content: str) -> None:
+            with open(receiver.path("networks.new"), "w") as file:
+                file.write(f"{content}\n")
+            os.rename(receiver.path("networks.new"), receiver.path("networks"))
+
+        allow("127.0.0.0/8")
+        receiver.start()
+        self.assertEqual(200, self.ask(receiver.port, genuine).status)
+        allow("192.0.2.0/24")
+        wait_until(lambda: "Reloaded: " in receiver.log(), "the change is seen")
+        self.assertEqual(403, self.ask(receiver.port, genuine).status)
+        allow("no network")
+        wait_until(lambda: "Reload failed" in receiver.log(), "the mistake is seen")
+        self.assertIn("is no network, such as 192.0.2.0/24", receiver.log())
+        self.assertEqual(403, self.ask(receiver.port, genuine).status)
+
     def test_unreadable(self) -> None:
         """A file that has gone leaves the old secrets in use; the log and the health say so until it is back."""
         receiver = self.prepared().start()
