@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import random
-import shutil
 import signal
 import subprocess
 import tempfile
@@ -22,7 +21,7 @@ from twisted.trial.unittest import SkipTest
 
 from tests.system.receiver import PATIENCE, Answer, Connection, Receiver, ReceiverCase, post, wait_until
 from tests.system.servers.alertmanager import Alertmanager
-from tests.system.servers.process import free_port
+from tests.system.servers.process import free_port, program
 from tests.system.test_disk import readable
 from tests.system.workers import children
 
@@ -189,6 +188,22 @@ def _fingers(receiver: Receiver, group: str) -> set[int]:
     return {int(message["labels.number"]) for message in readable(receiver) if message.get("labels.group") == group}
 
 
+_TWO_FORMS = """
+port: "tcp:{port}:interface=127.0.0.1"
+sources:
+  - {{name: array, source: webhook-json, paths: /array, split: /*}}
+  - {{name: lines, source: webhook-json, paths: /lines, split: lines}}
+"""
+
+
+def _has_lines(receiver: Receiver, count: int) -> bool:
+    return len(receiver.lines()) > count
+
+
+def _is_whole(receiver: Receiver, source: str, events: set[str]) -> bool:
+    return events == {message["event"] for message in readable(receiver) if message["SOURCE"] == source}
+
+
 class SenderTests(BundleCase):
     """Bodies as senders make them."""
 
@@ -248,17 +263,48 @@ class SenderTests(BundleCase):
         wait_until(lambda: _fingers(receiver, "second") == set(range(300)), "all alerts of the second group are there")
         self.assertEqual(0, receiver.stop())
 
+    def test_syslog_ng(self) -> None:
+        """Batches of C{http()} of syslog-ng are a message for each line of its log, through two kills."""
+        ng = program("syslog-ng")
+        if not ng:
+            raise SkipTest("no syslog-ng: apt-get install syslog-ng-core syslog-ng-mod-http")
+        port = free_port()
+        receiver = self.start(config=_TWO_FORMS.format(port=port), port=None)
+        common = (
+            "method(\"POST\") batch-lines(100) batch-timeout(200) body('$(format-json event=$MESSAGE)') retries(1000)"
+        )
+        with open(receiver.path("syslog-ng.conf"), "w") as file:
+            file.write(
+                f'@version: 3.38\nsource input {{ file("{receiver.path("in.log")}" read-old-records(yes) '
+                "flags(no-parse) log-fetch-limit(500) log-iw-size(50000)); };\n"
+                f'destination array {{ http(url("http://127.0.0.1:{port}/array") {common} body-prefix("[") '
+                'delimiter(",") body-suffix("]") time-reopen(1)); };\n'
+                f'destination lines {{ http(url("http://127.0.0.1:{port}/lines") {common} time-reopen(1)); }};\n'
+                "log { source(input); destination(array); destination(lines); flags(flow-control); };\n"
+            )
+        with open(receiver.path("in.log"), "w") as file:
+            file.writelines(f"0-{number}\n" for number in range(10_000))
+        paths = [word for letter in "Rpc" for word in (f"-{letter}", receiver.path(f"ng.{letter}"))]
+        process = subprocess.Popen(
+            [ng, "-F", "--no-caps", "-f", receiver.path("syslog-ng.conf"), *paths], stderr=subprocess.DEVNULL
+        )
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        for share in (100, 2_000):
+            wait_until(partial(_has_lines, receiver, share), f"more than {share} lines have come")
+            receiver.kill()
+            receiver.start()
+        for source in ("array", "lines"):
+            wait_until(partial(_is_whole, receiver, source, expected(0, 10_000)), f"all lines have come as {source}")
+        self.assertGreater(max(message["webhook.batch.count"] for message in readable(receiver)), 1)
+        self.assertEqual(0, receiver.stop())
+
     def test_rsyslog(self) -> None:
         """Batches of rsyslog's C{omhttp}, as an array and as lines, are a message for each line of its log."""
-        program, module = shutil.which("rsyslogd"), next(Path("/usr/lib").glob("**/rsyslog/omhttp.so"), None)
-        if program is None or module is None:
+        rsyslog, module = program("rsyslogd"), next(Path("/usr/lib").glob("**/rsyslog/omhttp.so"), None)
+        if not rsyslog or module is None:
             raise SkipTest("rsyslog is not here, or not its module omhttp.")
-        receiver = self.start(
-            config='port: "tcp:0:interface=127.0.0.1"\nsources:\n'
-            '  - {name: array, source: webhook-json, paths: /array, split: "/*"}\n'
-            "  - {name: lines, source: webhook-json, paths: /lines, split: lines}\n",
-            port=None,
-        )
+        receiver = self.start(config=_TWO_FORMS.format(port=0), port=None)
         actions = "".join(
             f'action(type="omhttp" server="127.0.0.1" serverport="{receiver.port}" restpath="{path}" usehttps="off" '
             f'template="event" batch="on" batch.format="{batch}" batch.maxsize="100" errorfile="{path}.err" '
@@ -276,7 +322,7 @@ class SenderTests(BundleCase):
         with open(log, "w") as file:
             file.writelines(f"0-{number}\n" for number in range(1_000))
         process = subprocess.Popen(
-            [program, "-n", "-f", receiver.path("rsyslog.conf"), "-i", receiver.path("rsyslog.pid")],
+            [rsyslog, "-n", "-f", receiver.path("rsyslog.conf"), "-i", receiver.path("rsyslog.pid")],
             cwd=receiver.directory,
             stderr=subprocess.DEVNULL,
         )
