@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.system.certificates import FAR_AWAY, LONG_AGO, Authority
+from webhookrx.intake import client_certificates
 from webhookrx.intake.client_certificates import LONGEST_NAME, MOST_BYTES, MOST_NAMES, identity_of
 from webhookrx.intake.provenance import ClientIdentity
 
@@ -120,6 +121,14 @@ class IdentityTests(SynchronousTestCase):
         """A certificate of ten thousand names is not read."""
         der = certificate(dns(*(f"a{number}" for number in range(10_000))))
         self.assertGreater(len(der), MOST_BYTES)
+        self.assert_nobody(der)
+
+    def test_as_large_as_may_be(self) -> None:
+        """One of just that size is read."""
+        der = certificate()
+        self.patch(client_certificates, "MOST_BYTES", len(der))
+        self.assertEqual("relay", identity_of(der).cn)
+        self.patch(client_certificates, "MOST_BYTES", len(der) - 1)
         self.assert_nobody(der)
 
     def test_odd_texts(self) -> None:

@@ -140,6 +140,18 @@ class AllowListTests(SynchronousTestCase):
         self.assertEqual("github", allowed.item_of("192.0.2.1"))
         self.assertEqual("192.0.0.0/8", allowed.item_of("192.0.3.1"))
         self.assertIsNone(allowed.item_of("198.51.100.1"))
+        both = AllowList({"v4": [ip_network("0.0.0.0/0")], "v6": [ip_network("::/0")]})
+        self.assertEqual(("v4", "v6"), (both.item_of("192.0.2.1"), both.item_of("2001:db8::1")))
+        self.assertEqual(("v4", "v6"), both.items)
+
+    def test_nested(self) -> None:
+        """A network within another changes nothing, wherever they are, and neighbours are one."""
+        networks = ["10.0.0.0/8", "172.16.0.0/12", "172.16.5.0/24", "172.31.255.0/24", "192.0.2.0/25", "192.0.2.128/25"]
+        allowed = AllowList({"a": list(map(ip_network, networks))})
+        for ip in ("10.1.2.3", "172.16.5.1", "172.16.6.1", "172.31.255.255", "192.0.2.127", "192.0.2.128"):
+            self.assertTrue(allowed.allows(ip), ip)
+        for ip in ("11.0.0.0", "172.15.255.255", "172.32.0.0", "192.0.1.255", "192.0.3.0"):
+            self.assertFalse(allowed.allows(ip), ip)
 
     def test_bounded(self) -> None:
         """What is remembered of addresses is bounded."""

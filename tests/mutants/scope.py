@@ -10,6 +10,13 @@ from pathlib import Path
 SCOPE = {
     "webhookrx/http": ["tests.http"],
     "webhookrx/intake/head.py": ["tests.intake.test_judge", "tests.http.test_head"],
+    "webhookrx/intake/client_certificates.py": ["tests.intake.test_client_certificates"],
+    "webhookrx/intake/client_patterns.py": ["tests.intake.test_client_patterns"],
+    "webhookrx/intake/named_lines.py": ["tests.intake.test_named_lines"],
+    "webhookrx/intake/networks.py": ["tests.intake.test_networks"],
+    "webhookrx/intake/token_masks.py": ["tests.intake.test_token_masks"],
+    "webhookrx/intake/token_places.py": ["tests.intake.test_token_places"],
+    "webhookrx/intake/tokens.py": ["tests.intake.test_tokens"],
     "webhookrx/intake/header_masking.py": ["tests.intake.test_header_masking", "tests.intake.test_judge"],
     "webhookrx/intake/judge.py": ["tests.intake.test_judge", "tests.router.test_connector_intake"],
     "webhookrx/backoff.py": ["tests.test_backoff", "tests.spool"],
