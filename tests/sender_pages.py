@@ -140,7 +140,7 @@ def _facts(entry: SenderDefinition) -> Iterator[str]:
         kinds = ", ".join(dict.fromkeys(f"`{each.kind}`" for each in entry.handshake))
         yield f"*[Questions](../../reference/handshakes.md)* that are answered, and not stored: {kinds}."
     if entry.splits:
-        yield "*Batches:* `split: yes` makes a message of each event."
+        yield "*Batches:* [`split: yes`](../../reference/splitting.md) makes a message of each event."
 
 
 def _proof(scheme: SignatureScheme) -> str:
