@@ -222,8 +222,11 @@ BAD = (
     ("sender: gihtub", '3: sender: There is no sender "gihtub", here or in --senders. Did you mean "github"?'),
     ("sender: demo2", '3: sender: There is no sender "demo2", here or in --senders. Did you mean "demo"?'),
     ("sender: ../demo", '3: sender: There is no sender "../demo", here or in --senders. Did you mean "demo"?'),
-    ("sender: demo", "3: sender: Nothing can be verified: "),
-    ("sender: demo\nverify: note", "3: sender: Nothing can be verified: "),
+    (
+        "sender: demo",
+        "3: sender: There is no secret to check requests with. So nothing can be verified; give secrets_file",
+    ),
+    ("sender: demo\nverify: note", "3: sender: There is no secret to check requests with."),
     ("sender: demo\nsecrets_file: /no/such", '4: secrets_file: "/no/such" does not exist.'),
     ("sender: demo\nsecrets_file: E", '4: secrets_file: "empty": There is no secret in it.'),
     (

@@ -147,7 +147,7 @@ def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> 
             )
             yield diagnose("no-secret", about, sentence)
         elif problem is not None:
-            sentence = f"Nothing can be verified: {problem} Give secrets_file with a key, or say verify: off."
+            sentence = f"{problem} So nothing can be verified; give secrets_file with a key, or say verify: off."
             yield diagnose("no-secret", about, sentence)
     asks = guard.handshake and any(each.equal for each in sender.handshake)
     if asks and not any(each.is_verify_token for each in guard.secrets):

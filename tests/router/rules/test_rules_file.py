@@ -204,6 +204,14 @@ class ReadRulesTests(SynchronousTestCase):
         texts = [rule.selector for rule in reading.rules]
         self.assertEqual([[0], [2]], Selectors(texts).matched(texts, reading.hosts))
 
+    def test_commented_rule(self) -> None:
+        """What is commented out at its end is right, too."""
+        _, _, commented = read("etc/connector-rules.yaml").partition("\n# - name: github")
+        rule = f"- name: github{commented}".replace("\n# ", "\n")
+        reading = read_rules(f"connector_rules:\n{rule}".encode(), "sample")
+        self.assertEqual([], reading.diagnostics)
+        self.assertEqual(("github", "24h"), (reading.rules[0].sender, reading.rules[0].idempotency))
+
     def test_documents(self) -> None:
         """The examples of the page are right."""
         found = [block.text for block in blocks(read("docs/reference/connector-rules.md")) if block.language == "yaml"]
