@@ -4,6 +4,10 @@ Tests for what C{webhookrx try} says beside what the real program does with the 
 
 from __future__ import annotations
 
+import glob
+import gzip
+import hashlib
+import hmac
 import json
 import os
 import re
@@ -11,13 +15,15 @@ import shlex
 import shutil
 import subprocess
 import sys
+import time
+from base64 import b64encode
 from contextlib import chdir
 from typing import Any
 
 from twisted.trial.unittest import SkipTest
 
 from tests.commands.running import Ran, run_command
-from tests.system.receiver import ANY_PORT, PATIENCE, ROOT, Receiver, ReceiverCase
+from tests.system.receiver import ANY_PORT, PATIENCE, ROOT, Receiver, ReceiverCase, post, wait_until
 
 CONFIG = f"""
 port: {ANY_PORT}
@@ -174,6 +180,47 @@ class AgreementTests(ReceiverCase):
             ("signature", "old", "evt_2"),
             tuple(message[f"webhook.{name}"] for name in ("verified", "secret", "delivery_id")),
         )
+
+
+class RecordingTests(ReceiverCase):
+    """
+    From a recording to its trial.
+    """
+
+    def test_recorded(self) -> None:
+        """A recorded request is verified as when it came, packed as it was then; so is a signature in Authorization."""
+        config = f"""
+port: {ANY_PORT}
+record: recorded
+sources:
+  - {{name: a, paths: /a, sender: stripe, secrets_file: a}}
+  - {{name: b, paths: /b, sender: ms-teams-outgoing, secrets_file: b}}
+"""
+        receiver = self.prepare(config=config, port=None)
+        key = b"made-up-key-of-teams"
+        for name, text in (("a", "main = made-up-1\n"), ("b", f"teams = {b64encode(key).decode()}\n")):
+            with open(receiver.path(name), "w") as file:
+                file.write(text)
+            os.chmod(receiver.path(name), 0o600)
+        receiver.start()
+        body = b'{"id":"evt_1"}'
+        moment = int(time.time())
+        code = hmac.new(b"made-up-1", b"%d.%b" % (moment, body), hashlib.sha256).hexdigest()
+        packed = gzip.compress(body)
+        by_stripe = (f"Stripe-Signature: t={moment},v1={code}", "Content-Encoding: gzip")
+        of_teams = b64encode(hmac.new(key, body, hashlib.sha256).digest()).decode()
+        for target, wire, headers in (("/a", packed, by_stripe), ("/b", body, (f"Authorization: HMAC {of_teams}",))):
+            self.assertEqual(200, self.ask(receiver.port, post(wire, target, headers)).status)
+        wait_until(lambda: len(glob.glob(receiver.path("recorded/*.http"))) == 2, "both are recorded")
+        names = []
+        for path in sorted(glob.glob(receiver.path("recorded/*.http"))):
+            with chdir(receiver.directory):
+                ran = run_command("try", path, "--config", "config.yaml", "--json")
+            tried = json.loads(ran.out)
+            self.assertEqual((0, ""), (ran.status, ran.err))
+            (message,) = tried["messages"]
+            names.append((message["SOURCE"], message["webhook.verified"], message["webhook.secret"]))
+        self.assertEqual([("a", "signature", "main"), ("b", "signature", "teams")], names)
 
 
 def without_date(answer: bytes) -> list[bytes]:
