@@ -60,10 +60,6 @@ class SignaturePlace:
         """The name of the one header that it is, in lower case; empty for any other place."""
         return b"" if self._beginning else self.header
 
-    def covers(self, name: bytes) -> bool:
-        """Tell whether it stands for a header of that lower-case name."""
-        return name.startswith(self.header) if self._beginning else bool(name) and name == self.header
-
     def is_there(self, request: SignedRequest) -> bool:
         """Tell whether the request has anything at this place, even if that is no signature."""
         if self.in_body:

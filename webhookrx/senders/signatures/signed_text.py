@@ -40,7 +40,6 @@ class SignedText:
     @ivar text: as it is written in the definition.
     @ivar places: what stands in braces, in order.
     @ivar binds_body: whether a change of the body changes it.
-    @ivar needs_body: whether the body, or something in it, is part of it.
     @ivar begins_with_body: whether nothing stands before it.
     @ivar ends_with_body: whether nothing stands behind it.
     @ivar streams: whether the unpacked body is part of it once, and nothing else of the body: then it is all known but
@@ -53,7 +52,6 @@ class SignedText:
         "begins_with_body",
         "binds_body",
         "ends_with_body",
-        "needs_body",
         "places",
         "streams",
         "text",
@@ -75,7 +73,6 @@ class SignedText:
                 raise LocatorError(str(error), found.start() + 1 + error.column) from None
         self.places = tuple(place for place, _ in pieces if place)
         inside = [place for place in self.places if place.startswith(_INSIDE)]
-        self.needs_body = bool(inside)
         self.binds_body = not _COVERING.isdisjoint(inside)
         self.streams = inside == ["body"]
         parts = [part for _, part in pieces]
