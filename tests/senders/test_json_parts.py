@@ -6,10 +6,11 @@ import json
 from collections.abc import Iterator
 from itertools import product
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+import tests.examples  # noqa: F401 - how many
 from webhookrx.senders import json_parts
 from webhookrx.senders.json_parts import (
     MAX_MEMBERS,
@@ -120,7 +121,6 @@ class PartsTests(SynchronousTestCase):
         with self.assertRaises(NotOfThisForm):
             text_of(b"1")
 
-    @settings(max_examples=150, deadline=None)
     @given(st.lists(_VALUES, max_size=6), st.dictionaries(st.text(), _VALUES, max_size=6), st.booleans())
     def test_any_json(self, array: list[object], mapping: dict[str, object], is_pretty: bool) -> None:
         """Parts read by themselves are what they are in the whole, by both ways."""
@@ -136,7 +136,6 @@ class PartsTests(SynchronousTestCase):
             finally:
                 json_parts.MAX_ELEMENTS = before
 
-    @settings(max_examples=200, deadline=None)
     @given(st.text(alphabet='[]{}",\\:1a ', max_size=40))
     def test_any_bytes(self, text: str) -> None:
         """What is an array for one way is the same for the other, whatever the bytes are."""
