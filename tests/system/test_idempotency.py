@@ -138,6 +138,10 @@ class RestartTests(IdempotencyCase):
             self.assertEqual([STORED], self.bodies(receiver, delivery("a")))
             self.reload(receiver, f"{top}{github}idempotency: 1h\n")
             self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
+            if workers_line:
+                self.reload(receiver, f"{top}{github}idempotency: 1h\n".replace("workers: 2", "workers: 3"))
+                workers(receiver, 3)
+                self.assertEqual([KNOWN] * 6, self.bodies(receiver, *[delivery("a")] * 6))
             self.assertEqual(0, receiver.stop())
             receiver.start()
             self.assertEqual([KNOWN], self.bodies(receiver, delivery("a")))
