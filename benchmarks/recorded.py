@@ -41,6 +41,8 @@ def _samples() -> tuple[tuple[tuple[str, ...], str], ...]:
     found = []
     directory = files("webhookrx.senders").joinpath("data", "samples")
     for file in sorted(directory.iterdir(), key=lambda each: each.name):
+        if not file.name.endswith(".http"):
+            continue  # a public key that samples are verified with
         head, _, body = read_http_file(file.read_bytes())
         try:
             document = json.loads(body)

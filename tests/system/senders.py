@@ -103,7 +103,7 @@ SAMPLES = (
             "base_ref": None,
             "commits": [{"id": "6113728", "message": "Größe\n\nzwei Zeilen", "added": ["a.txt"]}],
         },
-        {"X-Github-Event": ["push"], "X-Hub-Signature-256": [GITHUB_HEADERS["X-Hub-Signature-256"]]},
+        {"X-Github-Event": ["push"], "X-Hub-Signature-256": ["***"]},
     ),
     Sample(
         "GitHub ping",
