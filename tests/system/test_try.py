@@ -87,6 +87,10 @@ REQUESTS: list[tuple[str, str, bytes, str]] = [
     ("POST /plain", "", b'{"a":1.10,"webhook.verified":"signature"}', ""),
     ("PUT /plain", "", b"{}", ""),
     ("POST /none", "", b"{}", ""),
+    ("POST /batch?key=other", "", b" " * 70_000, ""),
+    ("POST /batch?key=other", "", b" " * 60_000, ""),
+    ("POST /near", "Connection: close\n", b"{}", ""),
+    ("POST /near", "", b" " * 70_000, ""),
     ("POST /far", "", b"{}", ""),
     ("POST /near", "", b"{}", ""),
 ]

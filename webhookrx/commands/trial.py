@@ -19,7 +19,8 @@ from webhookrx.errors import BODY_TOO_LARGE, HEADERS_TOO_LARGE, STALE_SIGNATURE,
 from webhookrx.guard.bundle_judge import BundleJudge, EventJudge
 from webhookrx.guard.guard import EARLY, Ending, Guard
 from webhookrx.guard.passage import Passage
-from webhookrx.http.answers import KEEP, OVER_TLS, RECEIVED, AnswerWriter, FixedAnswer, answer_of, refusal_to
+from webhookrx.http.answers import CLOSE, KEEP, OVER_TLS, RECEIVED, AnswerWriter, FixedAnswer, answer_of, refusal_to
+from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused
 from webhookrx.message.encoders import encode_line
@@ -145,6 +146,7 @@ class _Walk:
         self._request = request
         self._guard = source.guard_at(lambda: at)
         self._trial = Trial(at)
+        self._has_body = False
         self._passage = Passage(request.head, source.by_path, len(request.body))
 
     def trial(self) -> Trial:
@@ -154,6 +156,7 @@ class _Walk:
             self._note("path", PASSES, self._source.pattern)
             if self._takes(guard.on_head) and self._is_short_enough():
                 passage.body = self._request.body
+                self._has_body = True
                 if self._takes(guard.on_body) and self._takes_delivery() and self._takes(guard.on_storing):
                     self._judge()
         return self._trial
@@ -261,7 +264,11 @@ class _Walk:
         writer = AnswerWriter()
         writer.at(self._trial.at / _NANOSECONDS)
         head = self._request.head
-        written = writer.bytes_of(answer, KEEP + OVER_TLS if head.peer.secure else KEEP)
+        # What is answered before a large body is read is the last answer of its connection.
+        closes = not self._has_body and len(self._request.body) > DISCARDED_BODY
+        closes = closes or any(b"close" in value.lower() for value in head.values(b"connection"))
+        connection = CLOSE if closes else KEEP
+        written = writer.bytes_of(answer, connection + OVER_TLS if head.peer.secure else connection)
         self._trial.status = answer.status
         self._trial.answer = written[: len(written) - len(answer.body)] if head.method == b"HEAD" else written
 
