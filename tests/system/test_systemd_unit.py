@@ -69,13 +69,14 @@ class UnitFileTests(SynchronousTestCase):
             copy.write(file.read().replace(f"={PROGRAM} ", f"={shutil.which('true')} "))
         self.socket = os.path.join(directory, "webhookrx.socket")
         shutil.copy(SOCKET, self.socket)
+        shutil.copytree(f"{UNIT}.d", f"{self.unit}.d")
 
     def run_analyze(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run it, and return what it said."""
         return subprocess.run([self.analyze, *arguments], capture_output=True, text=True, timeout=SECONDS, check=False)
 
     def test_verify(self) -> None:
-        """systemd has nothing to say against the units."""
+        """systemd has nothing to say against the units, nor against the drop-in."""
         done = self.run_analyze("verify", "--man=no", self.socket, self.unit)
         said = [line for line in done.stderr.splitlines() if "webhookrx" in line]
         self.assertEqual((0, [], ""), (done.returncode, said, done.stdout))
