@@ -164,6 +164,7 @@ ROUTER_CODES: Final = (
     Code("secrets-file-open", WARNING, "Every user of the machine can read or write a file of secrets."),
     Code("secret-unusable", ERROR, "No scheme of the sender can make a key of a secret."),
     Code("no-secret", ERROR, "Requests must be verified, and there is no secret to verify them with."),
+    Code("secrets-not-used", WARNING, "Requests are not verified, so that secrets are not used."),
     Code("no-verify-token", WARNING, "The sender asks with a verify token, and no secret is called `verify-token`."),
     Code("token-file-missing", ERROR, "A file of tokens is missing."),
     Code("token-file-unusable", ERROR, "A file of tokens can't be read by the service, or a line of it is wrong."),

@@ -359,6 +359,8 @@ class MistakeTests(GuardCase):
         os.chmod(self.secrets, 0o644)
         (warning,) = self.warnings(f"sender: demo\nsecrets_file: {self.secrets}")
         self.assertIn('"secrets" can be read or written by every user: chmod 640 or less.', warning)
+        (error,) = self.errors(f"sender: demo-base64\nsecrets_file: {self.secrets}")
+        self.assertIn("no key can be made of it", error)
 
     def test_quota_that_loses(self) -> None:
         """A quota for a sender that does not send again after 429 is a warning."""
@@ -384,6 +386,14 @@ class MistakeTests(GuardCase):
         (warning,) = self.warnings(f"paths: /a\nverify: off\nsender: demo\nstate_dir: {state}")
         self.assertIn("state_dir: It is not used without --rules, or a source with idempotency.", warning)
         self.assertIn("state_dir: ", "".join(self.errors(f"{text}\nstate_dir: /dev/null/x")))
+
+    def test_unused_secrets(self) -> None:
+        """Secrets of a source that verifies nothing are probably not meant, unless questions are answered with them."""
+        (warning,) = self.warnings(f"sender: demo\nverify: off\nsecrets_file: {self.secrets}")
+        self.assertIn("x.yaml:5: secrets_file: The secrets are not used: verify is off.", warning)
+        tokens = self.write("verify-tokens", "verify-token = x\n")
+        told = self.warnings(f"sender: demo-asks\nsecrets_file: {tokens}")
+        self.assertNotIn("not used", "".join(told))
 
     def test_verify_token(self) -> None:
         """A sender that asks with a verify token is refused without a secret of this name, which is said."""

@@ -136,7 +136,10 @@ def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> 
     if files.watched and not _takes_secrets(sender):
         sentence = f"This sender has no secrets: the definition {quoted_short(sender.id)} has no use for them."
         yield diagnose("sender-lacks", about, sentence)
-    elif guard.verify != "off":
+    elif guard.verify == "off":
+        if files.watched and not (guard.handshake and _asks_for_secrets(sender)):
+            yield diagnose("secrets-not-used", about, "The secrets are not used: verify is off.")
+    else:
         unusable = list(_unusable(guard, files, keys))
         yield from unusable
         has_keys = bool(guard.secrets or keys.files or keys.are_fetched)
@@ -196,4 +199,8 @@ def shows_secrets(guard: GuardSettings, keys: KnownKeys) -> bool:
 
 
 def _takes_secrets(sender: SenderDefinition) -> bool:
-    return bool(sender.verify) or any(each.equal or each.proof is not None for each in sender.handshake)
+    return bool(sender.verify) or _asks_for_secrets(sender)
+
+
+def _asks_for_secrets(sender: SenderDefinition) -> bool:
+    return any(each.equal or each.proof is not None for each in sender.handshake)

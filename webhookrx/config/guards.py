@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_secrets import SecretFiles, check_secrets
-from webhookrx.diagnostics import ERROR, Diagnostic, diagnose, nearest, quoted, quoted_short
+from webhookrx.diagnostics import Diagnostic, diagnose, has_errors, nearest, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.guard.word_reader import GuardValues, read_words
 from webhookrx.guard.words import GuardWords
@@ -55,7 +55,7 @@ def resolve_guard(words: GuardWords, tokens: Sequence[NamedToken], has_names: bo
     resolver = _GuardResolver(words, values, context)
     guard = resolver.resolve(tuple(tokens))
     found += resolver.found
-    if any(each.severity == ERROR for each in found):
+    if has_errors(found):
         return ReadGuard(None, found, resolver.watched)
     plain = GuardSettings(tokens=guard.tokens)
     return ReadGuard(None if guard == plain and not has_names else guard, found, resolver.watched)
@@ -149,7 +149,9 @@ class _GuardResolver:
             public_url=values.public_url,
             sender_settings=settings,
         )
-        self.found += files.found or check_secrets(guard, files, self._context.keys)
+        self.found += files.found
+        if not has_errors(files.found):
+            self.found += check_secrets(guard, files, self._context.keys)
         if not words.public_url and _signs_url(sender, verify, handshake):
             sentence = (
                 f"The definition {name} needs public_url: what is signed has the URL in it that the sender sends to."
