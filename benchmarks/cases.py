@@ -21,6 +21,8 @@ from benchmarks.compared import (
     ROUTER_CLASSIFY,
     ROUTER_PARSE,
     ROUTER_STEPS,
+    SIGNED,
+    SIGNED_16,
     TWO_WORKERS,
     WITHOUT_FEATURES,
     WRITTEN,
@@ -98,6 +100,16 @@ def _of_ours(requests: int) -> tuple[Case, ...]:
             "what each option costs, beside none",
             tuple(Ratio(Loaded(receiver, "forwarded"), Loaded(WITHOUT_FEATURES, "forwarded")) for receiver in FEATURES),
             "requests carry what the options look at, whether they are on or off",
+        ),
+        Case(
+            "signatures",
+            "a source that verifies what GitHub signs, beside the same source without",
+            (
+                Ratio(Loaded(SIGNED, "signed"), Loaded(WRITTEN, "signed"), goal=Goal(0.8, 0.85)),
+                Ratio(Loaded(SIGNED, "signed8k"), Loaded(WRITTEN, "signed8k")),
+                Ratio(Loaded(SIGNED_16, "signed"), Loaded(WRITTEN, "signed")),
+            ),
+            "each request is signed, by the last of 16 secrets where there are so many, and each message says by which",
         ),
         Case(
             "router",

@@ -8,7 +8,7 @@ from benchmarks.lines import Nested
 from benchmarks.receivers import Receiver, RouterReceiver
 from benchmarks.runs import Loaded
 from benchmarks.servers import Nginx
-from benchmarks.traffic import GROUP_PATTERNS, PATTERNS, TOKEN
+from benchmarks.traffic import GROUP_PATTERNS, PATTERNS, SECRET, TOKEN
 
 WRITTEN = Receiver(name="webhookrx")
 DURABLE = Receiver(name="webhookrx durable", ack="durable")
@@ -29,6 +29,11 @@ FEATURES = (
     Receiver(name="webhookrx with an admin endpoint", paths=("/.*",), options=("--admin=unix:admin.sock",)),
 )
 WITHOUT_FEATURES = Receiver(name="webhookrx with none of these", paths=("/.*",))
+SIGNED = Receiver(name="webhookrx with a signature", secrets=(SECRET,))
+SIGNED_16 = Receiver(
+    name="webhookrx with a signature and 16 secrets",
+    secrets=(*(f"another-{number}" for number in range(15)), SECRET),
+)
 ONE_WORKER = Receiver(name="webhookrx, 1 worker", quota_each=0.3)
 TWO_WORKERS = Receiver(name="webhookrx, 2 workers", quota_each=0.3, options=("--workers=2",))
 PURE = Receiver(name="webhookrx without the module", pure=True)

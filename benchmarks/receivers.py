@@ -56,21 +56,30 @@ class Receiver(Webhookrx):
 
     @ivar paths: its path patterns.
     @ivar options: more options.
+    @ivar secrets: a source that hears GitHub alone has these; none: any source.
     """
 
     ack: str = "written"
     paths: tuple[str, ...] = ("/events",)
     options: tuple[str, ...] = ()
+    secrets: tuple[str, ...] = ()
 
     def command(self, tools: Tools, directory: str, port: int) -> tuple[str, ...]:
         """Return the command line that README shows, with the options of the case."""
         for option in self.options:
             if option.startswith("--") and option.partition("=")[0] not in tools.receiver_help:
                 raise Unavailable(f"this webhookrx has no {option.partition('=')[0]}")
-        config = os.path.join(directory, "config.yaml")
+        config, secrets = os.path.join(directory, "config.yaml"), os.path.join(directory, "secrets")
         with open(config, "w", encoding="utf-8") as file:
             file.write("source: webhook-json\npaths:\n")
             file.writelines(f"  - '{path}'\n" for path in self.paths)
+            if self.secrets:
+                file.write(f"sender: github\nsecrets_file: {secrets}\n")
+        if self.secrets:
+            if "--secrets-file" not in tools.receiver_help:
+                raise Unavailable("this webhookrx has no --secrets-file")
+            with open(os.open(secrets, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+                file.writelines(f"secret-{number} = {secret}\n" for number, secret in enumerate(self.secrets))
         if self.tls is None:
             endpoint = f"tcp:{port}:interface=127.0.0.1"
         else:

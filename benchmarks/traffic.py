@@ -8,6 +8,7 @@ of it: senders, headers, bodies with and without escapes, queries.
 
 from __future__ import annotations
 
+import hmac
 import json
 import os
 import random
@@ -32,6 +33,9 @@ LARGE_SIZE = 8 * 1024
 """Bytes of the large bodies."""
 
 TOKEN = "c2VjcmV0LWZvci1iZW5jaG1hcmtz"
+
+SECRET = "a-secret-for-benchmarks"
+"""What requests of the kind C{signed} are signed with."""
 
 PATTERNS = tuple(f"/hooks/{number:04}/(?P<HOST>[^/]+)" for number in range(1000))
 """A thousand path patterns; requests of the kind C{hooks} match the last."""
@@ -192,6 +196,11 @@ def forwarded_headers(number: int, chance: random.Random) -> tuple[str, ...]:
     )
 
 
+def signature(body: bytes) -> str:
+    """Return the header by which a code host signs a body."""
+    return f"X-Hub-Signature-256: sha256={hmac.new(SECRET.encode(), body, 'sha256').hexdigest()}"
+
+
 @dataclass(frozen=True)
 class _Kind:
     body: Callable[[int, random.Random], bytes] = plain_body
@@ -199,10 +208,13 @@ class _Kind:
     headers: Callable[[int, random.Random], tuple[str, ...]] = code_host_headers
     connection: str = "keep-alive"
     count: int = COUNT
+    signed: bool = False
 
 
 KINDS = {
     "plain": _Kind(),
+    "signed": _Kind(signed=True),
+    "signed8k": _Kind(body=nested_body, count=LARGE_COUNT, signed=True),
     "closing": _Kind(connection="close"),
     "nested8k": _Kind(body=nested_body, count=LARGE_COUNT),
     "flat8k": _Kind(body=flat_body, count=LARGE_COUNT),
@@ -224,12 +236,15 @@ def prepare(kind: str) -> Traffic:
     for number in range(recipe.count):
         body = recipe.body(number, chance)
         bodies.append(body.decode())
+        headers = recipe.headers(number, chance)
+        if recipe.signed:
+            headers = tuple(signature(body) if each.startswith("X-Hub-Signature-256") else each for each in headers)
         head = "\r\n".join(
             (
                 f"POST {recipe.path(number)} HTTP/1.1",
                 "Host: logs.example.com",
                 f"Connection: {recipe.connection}",
-                *recipe.headers(number, chance),
+                *headers,
                 f"Content-Length: {len(body)}",
                 "",
                 "",
