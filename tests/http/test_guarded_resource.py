@@ -210,6 +210,29 @@ class SignatureTests(GuardedCase):
         self.assertEqual(200, site.ask(post(BODY, b"/in", b"X-Gitlab-Token: s3cr3t\r\n")).status)
         self.assertEqual([("token", "main")], [(each["verified"], each["secret"]) for each in self.provenance(site)])
 
+    def test_odd_paths(self) -> None:
+        """A group of the path that is no UTF-8 is refused as ever; one that is becomes a value."""
+        site = github(pattern="/in/(?P<HOST>.*)")
+        self.assertEqual(400, site.ask(post(BODY, b"/in/%ff")).status)
+        self.assertEqual(200, site.ask(site.signed(BODY, "new", DELIVERY, b"/in/a%20b")).status)
+        self.assertEqual(["a b"], [message["HOST"] for message in site.messages])
+
+    def test_same_either_way(self) -> None:
+        """Whether a request is usual or not makes no difference to its message."""
+        messages = []
+        for headers in (DELIVERY, DELIVERY.replace(b"72d", b"7 2d"), b"", DELIVERY * 2):
+            for target in (b"/in", b"/in?a=1"):
+                site = github()
+                self.assertEqual(200, site.ask(site.signed(BODY, "new", headers, target)).status)
+                (message,) = site.messages
+                message.pop("webhook.query.a", None)
+                messages.append((message.pop("webhook.delivery_id", None), list(message.items())))
+        usual = "72d3162e-cc78-11e3-81ab-4c9367dc0958"
+        ids = [usual, usual, usual.replace("72d", "7 2d"), usual.replace("72d", "7 2d"), None, None, usual, usual]
+        self.assertEqual(ids, [each for each, _ in messages])
+        for _, items in messages:
+            self.assertEqual(messages[0][1], items)
+
     def test_failing_check(self) -> None:
         """A check that raises refuses the request; it is logged."""
         for body in (BODY, b"x" * 3 * DIRECT):

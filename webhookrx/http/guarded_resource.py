@@ -29,7 +29,7 @@ from webhookrx.http.resources import (
 )
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, unpacked
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, admit_by_path, unpacked
 from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.senders.handshakes import HandshakeAnswer
 from webhookrx.senders.signatures.verification import Verification
@@ -66,11 +66,18 @@ class GuardedResource(WebhookResource):
         parts = guard.parts
         has_parts = not (parts.quota is None and parts.window is None and parts.stored is None)
         self._is_simple = record is None and not (has_parts or guard.on_storing or guard.kinds)
+        self._short_way = _ShortWay(self) if self._is_simple and guard.needs_no_head else None
         self._judge_bundle = BundleJudge(guard.rules, judge, for_lines) if parts.splitter is not None else None
 
     def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:
         """See L{WebhookResource.admit}."""
-        request = GuardedRequest(head, by_path, head.content_length if type(head) is RequestHead else None)
+        length = head.content_length if type(head) is RequestHead else None
+        if self._short_way is not None and length is not None and length <= FEW and head.method == b"POST":
+            found = admit_by_path(head, self.rules, by_path)
+            # The path alone decides about heads without a query and an encoding.
+            if found is by_path and type(found) is Admission:
+                return self._short_way, found
+        request = GuardedRequest(head, by_path, length)
         ending = self.guard.admit(request)
         if ending is None:
             admission = request.admission
@@ -95,11 +102,6 @@ class GuardedResource(WebhookResource):
         """Take a request with its body as it came."""
         exchange = request.exchange
         encodings = exchange.admission.encodings
-        if self._is_simple and not encodings and len(body) <= FEW:
-            # The usual request. All of what follows does the same, but looks at the time.
-            request.body = body
-            self._go_on(request, self.guard.judge(request))
-            return
         refused = self.guard.more(request, len(body))
         if refused is not None:
             self._end(request, refused)
@@ -112,6 +114,21 @@ class GuardedResource(WebhookResource):
                 self._run(exchange, len(body), 0, unpack, partial(self._check, request))
             else:
                 self._check(request, unpack())
+
+    def take_at_once(self, exchange: IExchange, body: bytes) -> None:
+        """Take a usual request, whose path alone had to be decided on before its body came."""
+        head, admission, guard = exchange.head, exchange.admission, self.guard
+        found = guard.proved(head, body)
+        if found is None:
+            request = GuardedRequest(head, admission, len(body), admission=admission)
+            request.resource = self
+            request.receive(exchange, body)
+            return
+        verified, provenance = found
+        self._traffic.verified(self.rules.name, verified.secret)
+        admission = Admission(self.rules, admission.groups, admission.query, admission.encodings, provenance)
+        judge = self._judge_for_lines if self._consumer.takes_lines else self._judge
+        self._take(exchange, judge(head, admission, body, self._receipts()), len(body))
 
     def _check(self, request: GuardedRequest, body: bytes | Refused) -> None:
         """Have the guard decide on a body, unpacked."""
@@ -216,10 +233,6 @@ class GuardedResource(WebhookResource):
     def _store(self, request: GuardedRequest) -> None:
         """Make messages of a request, and hand them over."""
         body = request.body
-        if self._is_simple and len(body) <= FEW:
-            verdict = self._verdict(request)
-            self._take(request.exchange, verdict, request.wire_size)
-            return
         is_usual = self._judge_usual is not None and not self.guard.on_storing and self._makes_only_lines()
         splitter = self.guard.parts.splitter
         is_large = len(body) > DIRECT or (not is_usual and self._is_large(body))
@@ -332,6 +345,20 @@ class GuardedResource(WebhookResource):
 
     def _is_large(self, body: bytes) -> bool:
         return len(body) > DIRECT or (len(body) > FEW and self.rules.parse_json and has_many_values(body))
+
+
+@implementer(IReceiver)
+class _ShortWay:
+    """
+    Takes requests to a source that are as usual up to the end of their head: whose path alone was to be decided on, and
+    whose body is short. If there is anything unusual in the body, L{GuardedRequest} takes them.
+    """
+
+    watch = None
+
+    def __init__(self, resource: GuardedResource) -> None:
+        self.receive = resource.take_at_once
+        self.refusal = resource.refusal
 
 
 @implementer(IReceiver)
