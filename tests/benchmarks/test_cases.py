@@ -33,6 +33,7 @@ PROMISED = {
     ("workers2", 36, 32),
     ("patterns1000", 0.8, 0.95),
     ("everything", 0.7, 0.8),
+    ("signatures", 0.8, 0.85),
     ("router", 0.6, 0.75),
     ("router", 0.6, 0.7),
     ("router", 0.5, 0.6),

@@ -135,6 +135,7 @@ class Guard:
         self.parts = parts
         self._wall_clock = wall_clock
         self._clock = clock
+        self._check_body = None if parts.verifier is None else parts.verifier.check_body
         self._must_verify = parts.verifier is not None and parts.must_verify
         place = None if parts.tokens is None else parts.tokens.place
         # Where it would become a value of messages.
@@ -190,11 +191,12 @@ class Guard:
     def needs_no_head(self) -> bool:
         """
         Whether nothing but the path and the method of a request is decided on before its body is there, and nothing but
-        a signature and a delivery after that, both of them in headers.
+        a signature of the body alone and a delivery after that, both of them in headers.
         """
         names = [name for name, _ in self.on_head], [name for name, _ in self.on_body]
         return (
-            names == (["method", "values"], ["signature", "delivery"])
+            self._check_body is not None
+            and names == (["method", "values"], ["signature", "delivery"])
             and bool(self._delivery_header)
             and not (self._has_attempt or self.on_storing or self.parts.window)
         )
@@ -319,22 +321,21 @@ class Guard:
         unverified = verification.before_body()
         return None if unverified is None else self._not_verified(passage, unverified)
 
-    def proved(self, head: Head, body: bytes) -> tuple[Verified, Provenance] | None:
+    def proved(self, head: Head, body: bytes) -> Provenance | None:
         """
         Decide on a request with a short body at once, where L{needs_no_head}: what all decisions come to for a usual
         one.
 
         @return: None for one on which all decisions are to be taken, one by one.
         """
-        verifier, header = self.parts.verifier, self._delivery_header
-        assert verifier is not None
-        outcome = verifier.check(head, _NO_QUERY, body, self._wall_clock())
-        if type(outcome) is not Verified or outcome.signed_at is not None:
+        assert self._check_body is not None
+        outcome = self._check_body(head, body)
+        if type(outcome) is not Verified:
             return None
-        values = head.values(header)
+        values = head.values(self._delivery_header)
         if len(values) != 1 or len(values[0]) > MAX_TEXT or not values[0].replace(b"-", b"").isalnum():
             return None
-        return outcome, Provenance(self._sender, outcome.kind, outcome.secret, "", values[0].decode())
+        return Provenance(self._sender, outcome.kind, outcome.secret, "", values[0].decode())
 
     def begin(self, passage: Passage) -> Verification | Refused:
         """Begin to verify a request before its body is there; the source verifies requests."""

@@ -29,7 +29,7 @@ from webhookrx.http.resources import (
 )
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, admit_by_path, unpacked
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, unpacked
 from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.senders.handshakes import HandshakeAnswer
 from webhookrx.senders.signatures.verification import Verification
@@ -72,11 +72,17 @@ class GuardedResource(WebhookResource):
     def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:
         """See L{WebhookResource.admit}."""
         length = head.content_length if type(head) is RequestHead else None
-        if self._short_way is not None and length is not None and length <= FEW and head.method == b"POST":
-            found = admit_by_path(head, self.rules, by_path)
-            # The path alone decides about heads without a query and an encoding.
-            if found is by_path and type(found) is Admission:
-                return self._short_way, found
+        if (
+            self._short_way is not None
+            and length is not None
+            and length <= FEW
+            and head.method == b"POST"
+            and not head.query
+            and not head.values(b"content-encoding")
+            and type(by_path) is Admission
+        ):
+            # As it is, the path alone decides about such a head.
+            return self._short_way, by_path
         request = GuardedRequest(head, by_path, length)
         ending = self.guard.admit(request)
         if ending is None:
@@ -124,9 +130,8 @@ class GuardedResource(WebhookResource):
             request.resource = self
             request.receive(exchange, body)
             return
-        verified, provenance = found
-        self._traffic.verified(self.rules.name, verified.secret)
-        admission = Admission(self.rules, admission.groups, admission.query, admission.encodings, provenance)
+        self._traffic.verified(self.rules.name, found.secret)
+        admission = Admission(self.rules, admission.groups, admission.query, admission.encodings, found)
         judge = self._judge_for_lines if self._consumer.takes_lines else self._judge
         self._take(exchange, judge(head, admission, body, self._receipts()), len(body))
 

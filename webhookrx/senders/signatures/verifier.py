@@ -47,6 +47,7 @@ class Verifier:
     @raise SecretError: no scheme can be used with what is given, or a secret is no key of any of them.
     @ivar ways: the schemes that count.
     @ivar takes_pieces: whether checks work on the body as it comes, see L{Verification.takes_pieces}.
+    @ivar check_body: checks a short body at once, where its signature is of nothing else; None where that is not so.
     @ivar takes_wire: whether a check needs the body as it was before its C{Content-Encoding} was undone.
     @ivar names: those of the secrets that can prove a request.
     @ivar unused: those of secrets that can't, since only a weaker scheme would take them.
@@ -70,7 +71,7 @@ class Verifier:
         self.takes_pieces = any(way.takes_pieces for way in self.ways)
         self.takes_wire = any("wire" in way.scheme.text.places for way in self.ways)
         self._only = self.ways[0] if len(self.ways) == 1 else None
-        self._check_body = self._only.check_body if isinstance(self._only, SignatureWay) else None
+        self.check_body = self._only.check_body if isinstance(self._only, SignatureWay) else None
 
     @property
     def shows_secret(self) -> bool:
@@ -90,8 +91,8 @@ class Verifier:
 
         @param query: as L{webhookrx.intake.urlencoded.parse_query} returns it.
         """
-        if self._check_body is not None and len(body) <= PIECE:
-            return self._check_body(head, body)
+        if self.check_body is not None and len(body) <= PIECE:
+            return self.check_body(head, body)
         return self.begin(head, query).finish(body, now, wire)
 
     def begin(self, head: Head, query: Mapping[str, str | list[str]]) -> Verification:
