@@ -482,6 +482,19 @@ class IdempotencyTests(GuardedCase):
             answer = site.ask(site.signed(body, "new", DELIVERY))
             self.assertEqual((500, [False]), (answer.status, site.window.settled))
 
+    def test_failing_counts(self) -> None:
+        """Whatever raises once a delivery is claimed, the claim is given up and the request refused."""
+
+        def fail(*args: object) -> None:
+            raise ZeroDivisionError
+
+        for body in (BODY, b'{"a":"' + b"x" * 2 * DIRECT + b'"}'):
+            site = self.github()
+            self.patch(site.consumer, "write", fail)
+            answer = site.ask(site.signed(body, "new", DELIVERY))
+            self.assertEqual((500, [False], {}), (answer.status, site.window.settled, site.window.under_way))
+            self.assertEqual(["A request could not be judged."], site.traffic.failures)
+
     def test_unverified(self) -> None:
         """Without a signature, only the same body is the same delivery: nobody can make another's message vanish."""
         site = github(window=3600.0, must_verify=False)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from msgspec.structs import replace
 from twisted.python.failure import Failure
@@ -117,7 +118,7 @@ class GuardedResource(WebhookResource):
             request.wire = body
             unpack = partial(unpacked, exchange.admission, body)
             if self._may_grow(len(body)):
-                self._run(exchange, len(body), 0, unpack, partial(self._check, request))
+                self._run(exchange, len(body), 0, unpack, partial(self._go, request, self._check))
             else:
                 self._check(request, unpack())
 
@@ -145,7 +146,7 @@ class GuardedResource(WebhookResource):
         if guard.is_long(len(body)) or (guard.reads_bodies and self._is_large(body)):
             # What the work returns is never None, which is for senders who have gone.
             def done(judged: tuple[Ending | None]) -> None:
-                self._go_on(request, judged[0])
+                self._go(request, self._go_on, judged[0])
 
             self._run(request.exchange, len(body), len(body), lambda: (self._judged(request),), done)
         else:
@@ -202,16 +203,22 @@ class GuardedResource(WebhookResource):
             self._settle(request, stored=False, is_ours=True)
 
     def _claimed(self, request: GuardedRequest, claim: Claim) -> None:
+        if claim is Claim.NEW:
+            request.has_claim = True
+            self._go(request, self._store)
+        elif claim is Claim.KNOWN:
+            self._go(request, self._answer_known)
+        else:
+            self._end(request, Refused(NOT_STORED, NOT_STORED.detail, self.rules.name))
+
+    def _go(self, request: GuardedRequest, step: Callable[..., None], *args: Any) -> None:
+        """
+        Go on with a request where nobody else answers for what is raised: from work in time slices, or in a call of
+        another request's end.
+        """
         try:
-            if claim is Claim.NEW:
-                request.has_claim = True
-                self._store(request)
-            elif claim is Claim.KNOWN:
-                self._answer_known(request)
-            else:
-                self._end(request, Refused(NOT_STORED, NOT_STORED.detail, self.rules.name))
+            step(request, *args)
         except Exception:
-            # The claim must not stay, and this may be a call of another request's end.
             self._settle(request, stored=False)
             self._traffic.failed("A request could not be judged.", Failure())
             self._end(request, Refused(INTERNAL_ERROR, INTERNAL_ERROR.detail, self.rules.name))
@@ -244,7 +251,9 @@ class GuardedResource(WebhookResource):
         if is_large or (splitter is not None and splitter.may_hold_many(body)):
             work = partial(self._made, request, is_large=True)
             given_up = partial(self._settle, request, stored=False)
-            self._run(request.exchange, len(body), len(body), work, partial(self._hand_over, request), given_up)
+            self._run(
+                request.exchange, len(body), len(body), work, partial(self._go, request, self._hand_over), given_up
+            )
         else:
             self._hand_over(request, self._made(request, is_large=False))
 
