@@ -6,6 +6,7 @@ import base64
 from typing import Any
 
 import msgspec
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric.padding import PKCS1v15
 from twisted.trial.unittest import SynchronousTestCase
@@ -16,6 +17,7 @@ from tests.senders.signatures.requests import check, head_of, verdict, verifier_
 from tests.senders.signatures.test_pinned_urls import HOSTILE
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Verified
+from webhookrx.senders.signatures.public_keys import is_signed_by
 from webhookrx.senders.signatures.signing import sign
 from webhookrx.senders.signatures.sns import confirmation_url
 from webhookrx.senders.signatures.verifier import Verifier
@@ -98,6 +100,15 @@ class SnsTests(SynchronousTestCase):
             self.assertEqual([], keys.asked)
         keys = KeyTable(files=[other], are_fetched=False)
         self.assertEqual("bad_signature", _verdict(_verifier(keys), _signed(_NOTIFICATION)))
+
+    def test_no_sha1(self) -> None:
+        """Where the system has no SHA-1, nothing that is signed with it is genuine."""
+
+        class Key:
+            def verify(self, *_: Any) -> None:
+                raise UnsupportedAlgorithm("SHA-1")
+
+        self.assertFalse(is_signed_by(Key(), "rsa-sha1", b"x", b"y"))
 
     def test_unavailable(self) -> None:
         """As long as a certificate is not there, the sender is asked to try again."""
