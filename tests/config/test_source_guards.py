@@ -228,6 +228,8 @@ BAD = (
     ),
     ("sender: demo\nverify: note", "3: sender: There is no secret to check requests with."),
     ("sender: demo\nsecrets_file: /no/such", '4: secrets_file: "/no/such" does not exist.'),
+    ("sender: demo\nsecrets_file: c4nary", "4: secrets_file: There is no such file; it takes the name of a file with"),
+    ("sender: demo\nsecrets_file: whsec_c4nary/x==", "and never a secret itself."),
     ("sender: demo\nsecrets_file: E", '4: secrets_file: "empty": There is no secret in it.'),
     (
         "sender: demo\nsecrets_file: [S, P]",

@@ -4,6 +4,7 @@ The options of a guard as a source of the collector form has them.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
@@ -46,6 +47,8 @@ def read_guard(options: OptionReader, given: SourceTokens, context: GuardContext
     if not given.has_names and not any(options.raw(option.name) for option in GUARD_OPTIONS):
         _show(options, None)
         return SourceGuard(None)
+    if _holds_secrets(options):
+        return SourceGuard(None)
     # It takes megabytes of memory, which a receiver without guards does not need.
     from webhookrx.config.guards import resolve_guard
 
@@ -56,6 +59,16 @@ def read_guard(options: OptionReader, given: SourceTokens, context: GuardContext
     _show(options, read.guard)
     watched = {} if read.guard is None else {**given.watched, **read.watched}
     return SourceGuard(read.guard, tuple(_OPTIONS[name] for name in words.without_sender), watched)
+
+
+def _holds_secrets(options: OptionReader) -> bool:
+    """Note values that may be secrets where names of files are wanted. They are not quoted."""
+    values = options.raw("secrets-file")
+    wrong = [each for each in values if not each.text.startswith("/") and not os.path.lexists(absolute(each.text))]
+    for value in wrong:
+        sentence = "There is no such file; it takes the name of a file with secrets, and never a secret itself."
+        options.problems.error(sentence, value.origin)
+    return bool(wrong)
 
 
 def _words(options: OptionReader) -> GuardWords:
