@@ -17,6 +17,8 @@ from typing import Final
 
 _TRIES: Final = 16
 """Of a L{ByteLock}, each of about a microsecond: those who have it are soon done."""
+_YIELD: Final = 8
+"""Tries after which the processor is offered to others: twice at most, since each may take them a time slice."""
 
 # The kernel compares a lock with each other lock of the same file.
 LOCK_FILES: Final = 16
@@ -75,10 +77,13 @@ class ByteLock:
 
     def acquire(self) -> bool:
         """Take the lock, and return whether that was possible soon. Only then must L{release} follow."""
-        for _ in range(_TRIES):
+        for tries in range(_TRIES):
             with suppress(OSError):
                 fcntl.fcntl(self._fd, fcntl.F_OFD_SETLK, _LOCKED)
                 return True
+            if tries % _YIELD == _YIELD - 1:
+                # Whoever has it may wait for this processor.
+                os.sched_yield()
         return False
 
     def release(self) -> None:

@@ -175,6 +175,21 @@ class SharedTests(SynchronousTestCase):
         self.assertEqual(1.0, taken.take(quota, "s", "", 1, 0, NOW))
         self.assertEqual(["release"], lock.had)
 
+    def test_taken_meanwhile_without_lock(self) -> None:
+        """What another process takes meanwhile counts also where the lock can't be had."""
+        shared, quota = memory(), SourceQuota(messages=1, bytes=1, burst=2)
+        lock, other = PlayedLock(), Buckets(shared)
+        taken = Buckets(shared, lock)
+        other.take(quota, "s", "", 0, 1, NOW - 0.5)
+
+        def acquire() -> bool:
+            other.take(quota, "s", "", 1, 1, NOW)
+            return False
+
+        lock.acquire = acquire  # type: ignore[method-assign]
+        self.assertEqual(0.0, taken.take(quota, "s", "", 1, 0, NOW))
+        self.assertEqual((1.0, 0.5), (other.take(quota, "s", "", 1, 0, NOW), other.take(quota, "s", "", 0, 1, NOW)))
+
     def test_stopped(self) -> None:
         """When another process was stopped while it had the lock, the others still decide, and count."""
         lock, quota = PlayedLock(), SourceQuota(messages=1, burst=2)

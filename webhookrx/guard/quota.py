@@ -179,9 +179,14 @@ class Buckets:
 
     def _add(self, quota: SourceQuota, bucket: _Bucket, messages: int, size: int, now: float) -> None:
         place = bucket.place
+        for rate, amount, column, found in (
+            (quota.messages, messages, self._messages, bucket.messages),
+            (quota.bytes, size, self._bytes, bucket.bytes),
+        ):
+            # As it is now: without the lock, others may have taken much since it was found.
+            until = column[place] if self._tags[place] == bucket.tag else found
+            column[place] = max(now, until) + (amount / rate if rate else 0.0)
         self._tags[place] = bucket.tag
-        self._messages[place] = max(now, bucket.messages) + (messages / quota.messages if quota.messages else 0.0)
-        self._bytes[place] = max(now, bucket.bytes) + (size / quota.bytes if quota.bytes else 0.0)
 
     # -- places --------------------------------------------------------------------------------------------------
 
