@@ -10,6 +10,7 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.http.guarded_wire import sender_of
 from tests.http.wire import AtOnce, Traffic, Wire
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Accepted, Admission, Receipt, admit, judge
@@ -54,6 +55,25 @@ class MaskedRecordTests(SynchronousTestCase):
             masked(head, b"x")
         self.assertEqual([(b"token=***", b"x"), (b"token=t", b"x")], recorded)
         self.assertIsNone(masked_record(Source(guard=guard), None))
+
+
+class MaskedHeadersTests(SynchronousTestCase):
+    """Headers that messages do not show."""
+
+    def test_of_all(self) -> None:
+        """What a definition in use looks for proofs in is masked at any source; what is masked anyway is not named."""
+        own = sender_of(
+            "when: {headers: {x-proof: '*'}}\n"
+            'verify: {at: ["header:X-Proof", "header:x-seal-*", "header:x-hub-signature"], encoding: hex}\n'
+        )
+        guard = GuardSettings(sender=own, tokens=(NamedToken("a", b"b"),), token_place=token_place("header:X-Door"))
+        sources = (Source("guarded", guard=guard), Source("plain"))
+        settings = Settings(sources, (Observer("stdout", "stdout"),))
+        names = [rules_of(source, settings).masked_headers for source in sources]
+        self.assertEqual([{"x-proof", "x-seal-*", "x-door"}, {"x-proof", "x-seal-*"}], names)
+        settings = Settings((Source("plain"),), (), router=RouterSettings("edge", senders=(own,)))
+        self.assertEqual({"x-proof", "x-seal-*"}, rules_of(settings.sources[0], settings).masked_headers)
+        self.assertEqual(set(), rules_of(sources[1], Settings(sources[1:], ())).masked_headers)
 
 
 class RoutesTests(SynchronousTestCase):

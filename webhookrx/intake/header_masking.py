@@ -73,6 +73,11 @@ def cloud_event_headers(head: Head) -> dict[str, str | list[str]]:
     return found
 
 
+def is_masked(name: str) -> bool:
+    """Tell whether messages show no value of a header of this name; of one that ends in C{*}, of all that begin so."""
+    return _NAMES[name.removesuffix("*")][2]
+
+
 def is_credential(name: str) -> bool:
     """Tell whether a header of this name holds a credential."""
     return _NAMES[name][1]

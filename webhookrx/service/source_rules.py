@@ -8,6 +8,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any
 
+from webhookrx.intake.header_masking import is_masked
 from webhookrx.intake.judge import SourceRules
 from webhookrx.settings import ConnectorSettings, Listener, Settings, Source
 
@@ -33,7 +34,7 @@ def rules_of(source: Source, settings: Settings) -> SourceRules:
         keep_text=source.keep_message == "yes",
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
-        masked_headers=masked_headers(source),
+        masked_headers=masked_headers(source, settings),
     )
 
 
@@ -75,20 +76,23 @@ def connector_rules(
         include_request_headers=source.include_request_headers,
         body_limit=settings.limits.body,
         unpack_ratio=settings.limits.unpack_ratio,
-        masked_headers=masked_headers(source),
+        masked_headers=masked_headers(source, settings),
     )
 
 
-def masked_headers(source: Source) -> frozenset[str]:
-    """Return the headers of a source with its token, and with what its sender proves itself with."""
-    guard = source.guard
-    if guard is None:
-        return frozenset()
-    names = {guard.token_place.name} if guard.token_place.kind == "header" else set()
-    for scheme in () if guard.sender is None else guard.sender.schemes:
-        places = places_of(scheme)
-        names |= {place.removeprefix("header:").lower() for place in places if place.startswith("header:")}
-    return frozenset(names)
+def masked_headers(source: Source, settings: Settings) -> frozenset[str]:
+    """
+    Return the headers with the token of a source, and those that some definition in use looks for proofs in, unless
+    they are masked anyway: a request may come to the wrong source.
+    """
+    guards = [each.guard for each in settings.sources if each.guard is not None]
+    senders = [guard.sender for guard in guards if guard.sender is not None]
+    senders += settings.router.senders if settings.router is not None else ()
+    places = [place for sender in senders for scheme in sender.schemes for place in places_of(scheme)]
+    names = {place.removeprefix("header:").lower() for place in places if place.startswith("header:")}
+    if source.guard is not None and source.guard.token_place.kind == "header":
+        names.add(source.guard.token_place.name)
+    return frozenset(name for name in names if not is_masked(name))
 
 
 def places_of(scheme: SignatureScheme) -> tuple[str, ...]:
