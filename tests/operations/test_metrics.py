@@ -365,6 +365,7 @@ class GuardTests(MetricsTestCase):
         self.assertEqual(0, self.value("duplicates_total", source="github"))
         self.traffic.duplicate("github")
         self.assertEqual(1, self.value("duplicates_total", source="github"))
+        self.assertEqual(2, self.value("requests_total", source="github", status="200"))
 
 
 class TextTests(MetricsTestCase):

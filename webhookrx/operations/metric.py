@@ -192,9 +192,13 @@ def refusals(view: View) -> Iterator[Sample]:
 
 
 def requests(view: View) -> Iterator[Sample]:
-    """Read the answers by source, the empty one for none, and status."""
+    """Read the answers by source, the empty one for none, and status; 200 stands for all that refuse nothing."""
+    counters = view.counters
+    others: Counter[str] = Counter()
+    for (source, *_), count in (*counters.labelled("handshake"), *counters.labelled("duplicate")):
+        others[source] += count
     for source in view.snapshot.sources:
-        yield (source, "200"), view.counters.sources[source].answers.count
+        yield (source, "200"), counters.sources[source].answers.count + others[source]
     for source in ("", *view.snapshot.sources):
         by_status: Counter[int] = Counter()
         for reason, count in _refused(view, source):

@@ -34,7 +34,8 @@ METRICS: tuple[Metric[View], ...] = (
         "webhookrx_requests_total",
         "counter",
         ("source", "status"),
-        "Answered requests. The source is empty if none was found for the request.",
+        "Answered requests; 200 stands for all that were not refused, stored or not. The source is empty if none was "
+        "found for the request.",
         requests,
     ),
     Metric(
