@@ -18,22 +18,26 @@ class DeliveryKeyTests(SynchronousTestCase):
 
     def test_same(self) -> None:
         """The same delivery at the same source has the same key, in every process."""
-        key = delivery_key("github", "72d3162e-cc78")
-        self.assertEqual("5f9a872c143ff56a2758eea3c8dd7f2f", key.hex())
+        key = delivery_key("github", "72d3162e-cc78", "signature")
+        self.assertEqual("1f5bb582c564255c35bdbfc88ac3c1ad", key.hex())
         self.assertEqual(KEY_SIZE, len(key))
 
     def test_different(self) -> None:
-        """Another source, id or body is another delivery, wherever one text ends and the next begins."""
+        """Another source, id, proof or body is another delivery, wherever one text ends and the next begins."""
         digests = [sha256(b"a").digest(), sha256(b"b").digest()]
         keys = [
-            delivery_key("a", "bc"),
-            delivery_key("ab", "c"),
-            delivery_key("abc", ""),
-            delivery_key("", "abc"),
-            delivery_key("a", "bc", digests[0]),
-            delivery_key("a", "bc", digests[1]),
-            delivery_key("a", "bc" + digests[0].decode("latin-1")),
-            delivery_key("a", "1 0 "),
-            delivery_key("a", "\udc80"),
+            delivery_key("a", "bc", "no"),
+            delivery_key("ab", "c", "no"),
+            delivery_key("abc", "", "no"),
+            delivery_key("", "abc", "no"),
+            delivery_key("a", "c", "nob"),
+            delivery_key("ano", "bc", ""),
+            delivery_key("a", "bc", "token"),
+            delivery_key("a", "bc", "no", digests[0]),
+            delivery_key("a", "bc", "token", digests[0]),
+            delivery_key("a", "bc", "no", digests[1]),
+            delivery_key("a", "bc" + digests[0].decode("latin-1"), "no"),
+            delivery_key("a", "1 2 0 ", "no"),
+            delivery_key("a", "\udc80", "no"),
         ]
         self.assertEqual(len(keys), len(set(keys)))

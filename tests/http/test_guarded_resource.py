@@ -503,6 +503,29 @@ class IdempotencyTests(GuardedCase):
             self.assertEqual(200, site.ask(request).status)
             self.assertEqual(count, len(site.messages))
 
+    def test_unsigned_id(self) -> None:
+        """An id that no signature covers can't be put on a captured request to have the genuine one taken for known."""
+        site = self.github()
+        captured = site.signed(b'{"captured":1}', "new", DELIVERY)
+        genuine = site.signed(BODY, "new", DELIVERY)
+        for request, count in ((captured, 1), (genuine, 2), (genuine, 2), (captured, 2)):
+            self.assertEqual(200, site.ask(request).status)
+            self.assertEqual(count, len(site.messages))
+
+    def test_signed_id(self) -> None:
+        """An id that the signature covers is enough, whatever else has changed."""
+        site = GuardedWire(sender_named("slack"), {"main": b"s3cr3t"}, window=3600.0)
+        for body, count in ((b'{"event_id":"Ev1","a":1}', 1), (b'{"event_id":"Ev1","a":2}', 1), (BODY, 2)):
+            self.assertEqual(200, site.ask(site.signed(body, "main")).status)
+            self.assertEqual(count, len(site.messages))
+
+    def test_proof_counts(self) -> None:
+        """What a stranger sends under the id and with the body of another is not what the sender proves."""
+        site = github(window=3600.0, must_verify=False)
+        for request in (post(BODY, b"/in", DELIVERY), site.signed(BODY, "new", DELIVERY)):
+            self.assertEqual(200, site.ask(request).status)
+        self.assertEqual(["no", "signature"], [each["verified"] for each in self.provenance(site)])
+
     def test_no_id(self) -> None:
         """Without an id, each request is a message."""
         site = self.github()

@@ -143,6 +143,7 @@ class Guard:
         sender, handshakes = parts.sender, parts.handshakes
         self._sender = "" if sender is None else sender.id
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
+        self._signs_id = sender is not None and _signs_id(sender, parts.verifier)
         asks_unsigned = handshakes is not None and handshakes.asks_unsigned
         asks_signed = handshakes is not None and handshakes.asks_signed
         answers = parts.answers is not None and parts.answers.asks_bodies
@@ -468,10 +469,10 @@ class Guard:
             passage.delivery_id = delivery_text(sender, self.evidence(passage))
         if self.parts.window is None or not passage.delivery_id:
             return
-        digest = b""
-        if passage.verified is None or passage.verified.kind != BY_SIGNATURE:
+        proof, digest = self._how_verified(passage), b""
+        if proof != BY_SIGNATURE or not self._signs_id:
             digest = run_unlocked(_DIGEST * len(passage.body), sha256, passage.body).digest()
-        passage.key = delivery_key(self.rules.name, passage.delivery_id, digest)
+        passage.key = delivery_key(self.rules.name, passage.delivery_id, proof, digest)
 
     # -- on storing ----------------------------------------------------------------------------------------------
 
@@ -522,16 +523,19 @@ class Guard:
             passage.evidence = Evidence(passage.head, passage.admission.query, body, None, json_or_missing(body))
         return passage.evidence
 
+    def _how_verified(self, passage: Passage) -> str:
+        """Return the strongest proof of a request."""
+        if passage.verified is not None:
+            return passage.verified.kind
+        if passage.token:
+            return BY_TOKEN
+        return NOT_VERIFIED if passage.head.peer.client is None else BY_CLIENT
+
     def provenance(self, passage: Passage) -> Provenance:
         """Return what is known of the sender, once the decisions on the body are taken."""
         verified, secret, signed_at = passage.verified, "", None
-        how: str
         if verified is not None:
-            how, secret, signed_at = verified.kind, verified.secret, verified.signed_at
-        elif passage.token:
-            how = BY_TOKEN
-        else:
-            how = NOT_VERIFIED if passage.head.peer.client is None else BY_CLIENT
+            secret, signed_at = verified.secret, verified.signed_at
         attempt = ""
         if self._has_attempt:
             assert self.parts.sender is not None
@@ -539,13 +543,27 @@ class Guard:
         delivery = passage.delivery_id
         if len(delivery) > MAX_TEXT:
             delivery = delivery[:MAX_TEXT].rstrip()
-        return Provenance(self._sender, how, secret, passage.token, delivery, attempt, signed_at)
+        return Provenance(
+            self._sender, self._how_verified(passage), secret, passage.token, delivery, attempt, signed_at
+        )
 
 
 def _configured(*decisions: tuple[str, object, Decision]) -> Decisions:
     """Return those decisions whose part is there."""
     found: Iterable[tuple[str, object, Decision]] = decisions
     return tuple((name, decide) for name, part, decide in found if part)
+
+
+def _signs_id(sender: CompiledSender, verifier: Verifier | None) -> bool:
+    """Tell whether the id of a delivery is one that its signature covers, whatever else a request has."""
+    if verifier is None:
+        return False
+    for place in sender.deliveries:
+        if not verifier.covers(place.text):
+            return False
+        if place.header:  # without which nothing verifies, so that no later place counts
+            return True
+    return True
 
 
 def _of_head(passage: Passage) -> Evidence:

@@ -440,6 +440,48 @@ class SecretItselfTests(SynchronousTestCase):
             self.assertEqual(expected, verdict(check(verifier, headers, url=url)), url)
 
 
+class CoverTests(SynchronousTestCase):
+    """What nobody without the key can change."""
+
+    def test_places(self) -> None:
+        """A place counts if it is in what is signed, or in the body when all of that is; when in doubt it does not."""
+        for scheme, covered in (
+            ({}, {"/id"}),
+            ({"signed": "{wire}"}, {"/id"}),
+            ({"signed": "{header:ts}.{body:sha256}"}, {"/id", "header:ts"}),
+            ({"signed": "{header:ID}.{body}"}, {"/id", "header:id"}),
+            ({"signed": "{header:id}.{body:crc32}"}, {"header:id"}),
+            ({"signed": "{/ts}{/id}"}, {"/id"}),
+            ({"signed": "{/ts}{method}"}, set()),
+            ({"signed": "{form:sorted}{url}"}, set()),
+            ({"signed": "{query:id}{body}"}, {"/id", "query:id"}),
+            ({"algorithm": "equal"}, set()),
+        ):
+            verifier = verifier_of({"at": "header:s", **scheme}, secrets={"a": "s"}, public_url="https://a.example")
+            for place in ("/id", "header:id", "header:ts", "query:id", "path", "same:/id"):
+                self.assertEqual(place in covered, verifier.covers(place), (scheme, place))
+
+    def test_alternatives(self) -> None:
+        """Of several schemes that count, each must cover it: a request chooses by which it goes."""
+        names = [{"at": f"header:{name}", "signed": f"{{header:{name}-id}}{{body}}"} for name in ("a", "b")]
+        verifier = verifier_of(*names, secrets={"a": "s"})
+        self.assertEqual((True, False), (verifier.covers("/id"), verifier.covers("header:a-id")))
+
+    def test_built_in(self) -> None:
+        """Built-in verifiers say it themselves; a claim counts only if it must be of the body."""
+        token = {"at": "header:s", "code": "jwt", "algorithms": ["HS256"]}
+        for scheme, covered in (
+            (token | {"claims": {"sha": "{body:sha256}"}}, {"/id"}),
+            (token | {"claims": {"sha": ["{body:sha256}", "none"]}}, set()),
+            (token | {"claims": {"iss": "me"}}, set()),
+            ({"at": "header:s", "code": "twilio"}, set()),
+            ({"at": "header:s", "code": "contentful"}, set()),
+        ):
+            verifier = verifier_of(scheme, secrets={"a": "s"}, public_url="https://a.example")
+            for place in ("/id", "header:id", "query:id"):
+                self.assertEqual(place in covered, verifier.covers(place), (scheme, place))
+
+
 class AlternativesTests(SynchronousTestCase):
     """Several schemes of one sender."""
 

@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from webhookrx.senders.signatures.places import MAX_SIGNATURES, SignaturePlace
-from webhookrx.senders.signatures.scheme import CODE_OF_MEMBERS, SignatureScheme
+from webhookrx.senders.signatures.scheme import CODE_OF_MEMBERS, COVERED_BY_CODE, SignatureScheme
 from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.senders.signatures.signed_text import Part, SignedText
 from webhookrx.senders.times import from_rfc3339
@@ -20,6 +20,7 @@ MAX_ITEMS: Final = 64
 
 _UNITS: Final = {"unix": 1_000_000_000, "unix-ms": 1_000_000}
 _MOST_DIGITS: Final = 16
+_WHOLE_BODY: Final = frozenset({"body", "wire", "body:sha256"})
 
 
 class SigningTime(msgspec.Struct, frozen=True, gc=False):
@@ -84,6 +85,29 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
         if self.scheme.code:
             return self.scheme.code not in CODE_OF_MEMBERS
         return not self.is_equal and self.text.binds_body
+
+    def covers(self, place: str) -> bool:
+        """
+        Tell whether nobody without the key can change what stands at a place of a request that this scheme has
+        verified. When in doubt, somebody can.
+
+        @param place: as it is written in a definition.
+        """
+        if self.is_equal:
+            return False
+        if self.scheme.code and self.scheme.code != "jwt":
+            return place in COVERED_BY_CODE.get(self.scheme.code, ())
+        if self.scheme.code:
+            # A claim of several texts is one of them, whichever.
+            signed = {each for _, claim in self.claims if len(claim) == 1 for each in claim[0].places}
+        else:
+            signed = set(self.text.places)
+        if place.startswith("/"):
+            # A checksum is no digest: anyone finds another body that has it.
+            return place in signed or not _WHOLE_BODY.isdisjoint(signed)
+        if place.startswith("header:"):
+            return place.lower() in {each.lower() for each in signed}
+        return place in signed
 
     def is_there(self, request: SignedRequest) -> bool:
         """

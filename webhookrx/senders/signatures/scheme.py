@@ -31,6 +31,11 @@ CODE_MEMBERS: Final = {
 """Name of a built-in verifier to the members that may stand beside it."""
 CODE_OF_MEMBERS: Final = frozenset({"adyen", "sns"})
 """Those that check some members of the body, and not what else is in it."""
+COVERED_BY_CODE: Final = {
+    "paypal": frozenset({"header:paypal-transmission-id"}),
+    "sns": frozenset({"/Message", "/MessageId", "/Timestamp", "/TopicArn", "/Type"}),
+}
+"""What nobody without the key can change of a request that one of these has verified, as places are written."""
 SIGNED_TIME_FORMATS: Final = ("unix", "unix-ms", "rfc3339")
 
 

@@ -83,6 +83,10 @@ class Verifier:
         """Whether each way to prove a request covers its body."""
         return all(way.scheme.binds_body for way in self.ways)
 
+    def covers(self, place: str) -> bool:
+        """Tell the same of a place, see L{CompiledScheme.covers}."""
+        return all(way.scheme.covers(place) for way in self.ways)
+
     def check(
         self, head: Head, query: Mapping[str, str | list[str]], body: bytes, now: int, wire: bytes | None = None
     ) -> Verified | Unverified:
