@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from twisted.trial.unittest import SkipTest
 
-from tests.system.receiver import ANY_PORT, PATIENCE, Receiver, ReceiverCase
+from tests.system.receiver import ANY_PORT, PATIENCE, Receiver, ReceiverCase, wait_until
 from tests.system.workers import ask_admin
 
 SECRET = "It's a Secret to Everybody"  # the one in GitHub's documentation
@@ -85,14 +85,13 @@ class SignedTests(ReceiverCase):
         large = b"x" * 3_000_000
         options = ("-H", f"X-Hub-Signature-256: sha256={hmac_of(large)}", "-H", "Transfer-Encoding: chunked")
         self.assertEqual(200, self.curl(receiver, "/github", large, *options).status)
-        metrics = ask_admin(receiver, "/metrics").body.decode()
         for line in (
             'webhookrx_verified_total{secret="main",source="github"} 3.0',
             'webhookrx_duplicates_total{source="github"} 1.0',
             'webhookrx_refusals_total{reason="bad_signature",source="github"} 1.0',
             'webhookrx_refusals_total{reason="signature_missing",source="github"} 1.0',
         ):
-            self.assertIn(line, metrics)
+            wait_until(lambda line=line: line in ask_admin(receiver, "/metrics").body.decode(), line)
         receiver.stop()
         receiver.start()
         self.assertEqual((200, again), self.curl(receiver, "/github", BODY, *signed, *first))
@@ -120,8 +119,9 @@ class SignedTests(ReceiverCase):
             self.assertEqual(status, answer.status, answer)
             if status == 200:
                 self.assertEqual({"challenge": "abc"}, json.loads(answer.body))
-        self.assertIn("stale_signature (401) for POST /slack", receiver.log())
-        metrics = ask_admin(receiver, "/metrics").body.decode()
-        self.assertIn('webhookrx_handshakes_total{kind="url_verification",source="slack"} 1.0', metrics)
+        # The answer is out before the line is.
+        wait_until(lambda: "stale_signature (401) for POST /slack" in receiver.log(), "the refusal is logged")
+        line = 'webhookrx_handshakes_total{kind="url_verification",source="slack"} 1.0'
+        wait_until(lambda: line in ask_admin(receiver, "/metrics").body.decode(), line)
         receiver.stop()
         self.assertEqual([], receiver.messages())
