@@ -1,11 +1,13 @@
 """
-Libraries that senders themselves publish: what one signs, our check takes; and what we sign, one takes.
+What others sign, our check takes; and what we sign, they take: the libraries that senders publish, and OpenSSL.
 
-They look at the clock. They come with the extra C{sdks}; without one its tests are skipped.
+The libraries look at the clock. They come with the extra C{sdks}; without one its tests are skipped.
 """
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -20,18 +22,19 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.senders.signatures.requests import head_of
+from tests.senders.signatures.requests import check, head_of, verdict, verifier_of
 from webhookrx.intake.urlencoded import parse_query
 from webhookrx.senders.definitions import builtin_definitions
 from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.senders.signatures.outcome import Verified
+from webhookrx.senders.signatures.scheme import MAC_ALGORITHMS
 from webhookrx.senders.signatures.signing import sign
 from webhookrx.senders.signatures.verifier import Verifier
 
 HOST = "https://logs.example"
 JSON = {"content-type": "application/json"}
 FORM = {"content-type": "application/x-www-form-urlencoded"}
-EVENT = b'{"id":"evt_1","type":"a.b","object":"event","n":1.10,"text":"Z\\u00fcrich"}'
+EVENT = '{"id":"evt_1","type":"a.b","object":"event","n":1.10,"text":"Z\\u00fcrich \u2603"}'.encode()
 ENTRIES = {entry.id: entry for entry in builtin_definitions()}
 
 
@@ -50,11 +53,13 @@ class Sdk:
     @cvar entry: the id of the sender.
     @cvar module: what signs and verifies.
     @cvar secret: what both sides know, or the public key of one.
+    @cvar other: another secret that our check knows, which signs nothing.
     """
 
     entry: ClassVar[str]
     module: ClassVar[Any]
     secret: ClassVar[str] = "made up, and in use nowhere"
+    other: ClassVar[str] = "of nobody"
     private_key: ClassVar[bytes] = b""
     body: ClassVar[bytes] = EVENT
     changed: ClassVar[bytes] = EVENT.replace(b"evt_1", b"evt_2")
@@ -62,16 +67,17 @@ class Sdk:
     media: ClassVar[Mapping[str, str]] = JSON
     takes_time: ClassVar[bool] = True
 
-    def verifier(self, secret: str = "") -> Verifier:
+    def verifier(self) -> Verifier:
         """Return our check."""
-        named = NamedSecret("sdk", (secret or self.secret).encode())
-        return Verifier(ENTRIES[self.entry], [named], public_url=HOST)
+        secrets = {"other": self.other, "sdk": self.secret}
+        named = [NamedSecret(name, secret.encode()) for name, secret in secrets.items()]
+        return Verifier(ENTRIES[self.entry], named, public_url=HOST)
 
     def is_taken(self, body: bytes, headers: Mapping[str, str], now: float) -> bool:
         """Tell whether our check takes a request for genuine."""
         head = head_of({**self.media, **headers}, url=self.target)
-        verdict = self.verifier().begin(head, parse_query(head.query or b"")).finish(body, round(now * 1_000_000_000))
-        return isinstance(verdict, Verified)
+        outcome = self.verifier().begin(head, parse_query(head.query or b"")).finish(body, round(now * 1_000_000_000))
+        return isinstance(outcome, Verified) and outcome.secret == "sdk"
 
 
 class Signs(Sdk):
@@ -160,6 +166,7 @@ class StandardWebhooksTests(Signs, Takes, SynchronousTestCase):
     module = library("standardwebhooks")
     skip = None if module else "needs the package standardwebhooks"
     secret = "whsec_" + b64encode(b"made up, and in use nowhere").decode()
+    other = "whsec_" + b64encode(b"of nobody").decode()
     names: ClassVar[str] = "webhook"
 
     def signed(self, body: bytes, moment: int) -> dict[str, str]:
@@ -239,6 +246,11 @@ _ED25519 = ed25519.Ed25519PrivateKey.generate()
 _ECDSA = ec.generate_private_key(ec.SECP256R1())
 
 
+def _public_key(key: ec.EllipticCurvePrivateKey) -> str:
+    """Return the public half of a key as SendGrid shows it."""
+    return b64encode(key.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+
+
 class DiscordTests(Signs, Takes, SynchronousTestCase):
     """discord-interactions, which verifies, and PyNaCl, by which it does so."""
 
@@ -246,6 +258,7 @@ class DiscordTests(Signs, Takes, SynchronousTestCase):
     module = library("discord_interactions")
     skip = None if module else "needs the package discord-interactions"
     secret = _ED25519.public_key().public_bytes(Encoding.Raw, PublicFormat.Raw).hex()
+    other = "00" * 32
     private_key = _ED25519.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def signed(self, body: bytes, moment: int) -> dict[str, str]:
@@ -266,7 +279,8 @@ class SendGridTests(Takes, SynchronousTestCase):
     entry = "sendgrid"
     module = library("sendgrid.helpers.eventwebhook")
     skip = None if module else "needs the package sendgrid"
-    secret = b64encode(_ECDSA.public_key().public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).decode()
+    secret = _public_key(_ECDSA)
+    other = _public_key(ec.generate_private_key(ec.SECP256R1()))
     private_key = _ECDSA.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
 
     def takes(self, body: bytes, headers: Mapping[str, str]) -> bool:
@@ -283,6 +297,7 @@ class AdyenTests(Signs, SynchronousTestCase):
     module = library("Adyen.util")
     skip = None if module else "needs the package Adyen"
     secret = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"
+    other = "00" * 32
     takes_time = False
 
     def test_theirs(self) -> None:
@@ -307,6 +322,7 @@ class AdyenPlatformTests(Signs, Takes, SynchronousTestCase):
     module = library("Adyen.util")
     skip = None if module else "needs the package Adyen"
     secret = "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC2ACF6BA056"
+    other = "00" * 32
     takes_time = False
 
     def signed(self, body: bytes, moment: int) -> dict[str, str]:
@@ -449,6 +465,7 @@ class AirtableTests(Takes, SynchronousTestCase):
     module = library("pyairtable.models.webhook")
     skip = None if module else "needs the package pyairtable"
     secret = b64encode(b"made up, and in use nowhere").decode()
+    other = b64encode(b"of nobody").decode()
     body = b'{"base":{"id":"app1"},"webhook":{"id":"ach1"},"timestamp":"2026-03-02T08:15:00.000Z"}'
     changed = body.replace(b"app1", b"app2")
 
@@ -456,3 +473,22 @@ class AirtableTests(Takes, SynchronousTestCase):
         """See L{Takes.takes}."""
         check = self.module.WebhookNotification.from_request
         return holds(check, body.decode(), headers["x-airtable-content-mac"], b64decode(self.secret))
+
+
+class OpenSslTests(SynchronousTestCase):
+    """OpenSSL's command line."""
+
+    openssl: ClassVar[str] = shutil.which("openssl") or ""
+    skip = None if openssl else "needs the command openssl"
+
+    def test_codes(self) -> None:
+        """The HMAC that is made here of a body is OpenSSL's, for keys of all lengths."""
+        for algorithm in MAC_ALGORITHMS:
+            for size in (1, 63, 64, 65, 128, 129, 200):
+                key = bytes(range(1, size + 1))
+                options = [f"-{algorithm[5:]}", "-mac", "HMAC", "-macopt", f"hexkey:{key.hex()}", "-binary"]
+                made = subprocess.run([self.openssl, "dgst", *options], input=EVENT, capture_output=True, check=True)
+                verifier = verifier_of({"at": "header:s", "algorithm": algorithm}, secrets={"a": key})
+                headers = {"s": made.stdout.hex()}
+                self.assertEqual("ok:a", verdict(check(verifier, headers, EVENT)), (algorithm, size))
+                self.assertEqual("bad_signature", verdict(check(verifier, headers, EVENT + b" ")), (algorithm, size))
