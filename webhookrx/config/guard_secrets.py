@@ -5,7 +5,6 @@ The secrets of a source: their files, and whether its sender's requests can be v
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -14,7 +13,7 @@ from webhookrx.config.guard_context import KnownKeys
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.senders.definition import SenderDefinition
-from webhookrx.senders.signatures.named_secrets import MAX_SECRETS, NamedSecret, SecretError, read_secrets
+from webhookrx.senders.signatures.named_secrets import MAX_SECRETS, NamedSecret, SecretError, read_secret_lines
 from webhookrx.senders.signatures.verifier import Verifier, asks_for_secrets
 from webhookrx.settings import GuardSettings, Signature
 
@@ -37,7 +36,7 @@ class KnownSecret(NamedTuple):
     @property
     def place(self) -> str:
         """The file and the line, for people."""
-        return f"{quoted(self.path)}, line {self.line}" if self.line else quoted(self.path)
+        return f"{quoted(self.path)}, line {self.line}"
 
 
 class SecretFiles:
@@ -72,15 +71,15 @@ class SecretFiles:
         data = self._content(index, path)
         if data is None:
             return
-        text = data.decode("utf-8", "surrogateescape")
+        key_reader = self._key_reader(index) if with_files else None
         try:
-            secrets = read_secrets(text, self._key_reader(index) if with_files else None)
+            secrets = read_secret_lines(data.decode("utf-8", "surrogateescape"), key_reader)
         except SecretError as error:
             line = f", line {error.line}" if error.line else ""
             self._blame(index, "secrets-file-unusable", f"{quoted(path)}{line}: {error}")
             return
-        for secret in secrets:
-            known = KnownSecret(secret, path, _line_of(text, secret.name), index)
+        for line_number, secret in secrets:
+            known = KnownSecret(secret, path, line_number, index)
             other = next((each for each in self.known if each.secret.name == secret.name), None)
             if other is None:
                 self.known.append(known)
@@ -114,14 +113,6 @@ class SecretFiles:
 
     def _blame(self, index: int, code: str, sentence: str) -> None:
         self.found.append(diagnose(code, ("secrets_file", index), sentence))
-
-
-def _line_of(text: str, name: str) -> int:
-    """Return the line of a secret; its name is the number of the line, unless it was given."""
-    given = re.compile(rf"[ \t]*{re.escape(name)}[ \t]+=[ \t]")
-    lines = enumerate(text.removeprefix("\ufeff").split("\n"), 1)
-    found = next((number for number, line in lines if given.match(line)), 0)
-    return found or (int(name) if name.isascii() and name.isdigit() else 0)
 
 
 def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> Iterator[Diagnostic]:

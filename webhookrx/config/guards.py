@@ -42,14 +42,16 @@ class ReadGuard(NamedTuple):
     watched: Mapping[str, Signature]
 
 
-def resolve_guard(words: GuardWords, tokens: Sequence[NamedToken], has_names: bool, context: GuardContext) -> ReadGuard:
+def resolve_guard(
+    words: GuardWords, tokens: Sequence[NamedToken], needs_guard: bool, context: GuardContext
+) -> ReadGuard:
     """
     Return the guard of a source.
 
     @param words: the options; names of files in them are absolute. Options in L{GuardWords.without_sender} do not
         count: whether they are a mistake is for each form to say.
     @param tokens: all that are accepted.
-    @param has_names: whether one of them has a name, or is known by its digest alone.
+    @param needs_guard: whether the tokens alone need one: one has a name, or is known by its digest alone.
     """
     values, found = read_words(words)
     resolver = _GuardResolver(words, values, context)
@@ -58,7 +60,7 @@ def resolve_guard(words: GuardWords, tokens: Sequence[NamedToken], has_names: bo
     if has_errors(found):
         return ReadGuard(None, found, resolver.watched)
     plain = GuardSettings(tokens=guard.tokens)
-    return ReadGuard(None if guard == plain and not has_names else guard, found, resolver.watched)
+    return ReadGuard(None if guard == plain and not needs_guard else guard, found, resolver.watched)
 
 
 class _GuardResolver:

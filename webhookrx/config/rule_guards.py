@@ -15,7 +15,6 @@ from webhookrx.config.guards import resolve_guard
 from webhookrx.config.token_files import read_token_file
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
 from webhookrx.errors import ConfigError
-from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.router.rules.router import Connector
 from webhookrx.settings import GuardSettings, Signature
@@ -44,8 +43,9 @@ def read_connector_guard(connector: Connector, context: GuardContext) -> Connect
     """Return the guard of a connector."""
     words = connector.guard
     watched = {path: signature_of(path) for path in words.auth_token_file}
-    tokens, has_names, found = _tokens(words.auth_token_file, words.auth_token_in)
-    read = resolve_guard(words, tokens, has_names or bool(tokens), context)
+    tokens, found = _tokens(words.auth_token_file, words.auth_token_in)
+    # A connector has no other tokens than those of a guard.
+    read = resolve_guard(words, tokens, bool(tokens), context)
     watched |= read.watched
     # A field that is no list in the rules file has no index.
     found += [_of_field(each) for each in read.found]
@@ -68,27 +68,18 @@ def _of_field(found: Diagnostic) -> Diagnostic:
     return diagnose(found.code, (found.path[0], *more), found.sentence)
 
 
-def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], bool, list[Diagnostic]]:
-    """Return the tokens of files, whether one of them has a name, and what is wrong with the files."""
+def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], list[Diagnostic]]:
+    """Return the tokens of files, and what is wrong with the files."""
     tokens: list[NamedToken] = []
-    has_names = False
     found: list[Diagnostic] = []
     for path in paths:
         try:
-            read = read_token_file(path, _place(place))
+            read = read_token_file(path, place)
         except ConfigError as error:
             code = "token-file-unusable" if os.path.lexists(path) else "token-file-missing"
             found.append(diagnose(code, ("auth_token_file",), error.problem))
             continue
         tokens += read.tokens
-        has_names = has_names or read.has_names
         if read.warning:
             found.append(diagnose("token-file-open", ("auth_token_file",), read.warning))
-    return tokens, has_names, found
-
-
-def _place(text: str) -> TokenPlace:
-    try:
-        return token_place(text) if text else AUTHORIZATION
-    except ValueError:
-        return AUTHORIZATION  # the rules file has the mistake
+    return tokens, found

@@ -10,7 +10,6 @@ from typing import NamedTuple
 from webhookrx.config.files import absolute, signature_of
 from webhookrx.config.option_reader import COMMAND_LINE, NOWHERE, Effective, OptionReader, Problems, RawValue
 from webhookrx.config.token_files import read_token_file
-from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
 from webhookrx.intake.tokens import NamedToken, check_token
 from webhookrx.settings import Signature
 
@@ -43,7 +42,8 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
     tokens = [_token(number, value, options.problems) for number, value in enumerate(values, 1)]
     has_names = False
     watched: dict[str, Signature] = {}
-    place = _place(options)
+    places = options.raw("auth-token-in")
+    place = places[0].text if places else ""
     for value in files:
         path = absolute(value.text)
         watched[path] = signature_of(path)
@@ -56,13 +56,6 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
     _show(options, "auth-token", values, ("***" for _ in values))
     _show(options, "auth-token-file", files, (absolute(value.text) for value in files))
     return SourceTokens(tuple(tokens), has_names, watched)
-
-
-def _place(options: OptionReader) -> TokenPlace:
-    try:
-        return token_place(options.raw("auth-token-in")[0].text) if options.raw("auth-token-in") else AUTHORIZATION
-    except ValueError:
-        return AUTHORIZATION  # the guard has the mistake
 
 
 def _show(options: OptionReader, name: str, values: Sequence[RawValue], shown: Iterable[str]) -> None:

@@ -4,16 +4,14 @@ Files of tokens. No error quotes one.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from webhookrx.config.files import public_warning, read_file
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.intake.named_lines import named_lines
-from webhookrx.intake.token_places import TokenPlace
+from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
 from webhookrx.intake.tokens import NamedToken, read_tokens
-
-_HASHED: Final = "sha256:"
 
 
 class TokenFile(NamedTuple):
@@ -29,20 +27,28 @@ class TokenFile(NamedTuple):
     warning: str
 
 
-def read_token_file(path: str, place: TokenPlace) -> TokenFile:
+def read_token_file(path: str, place: str) -> TokenFile:
     """
     Read the tokens of a file.
 
+    @param place: C{auth_token_in} as it was written; whoever reads the guard tells what is wrong with it.
     @raise ConfigError: it can't be read, holds none, or a line of it can't be used.
     """
     data, mode = read_file(path)
     # Tokens are compared as bytes: one that is not UTF-8 is as good as any.
     text = data.decode("utf-8", "surrogateescape")
     try:
-        tokens = tuple(read_tokens(text, place))
-        has_names = any(line.has_name or line.value.startswith(_HASHED) for line in named_lines(text))
+        tokens = tuple(read_tokens(text, _place(place)))
+        has_names = any(token.sha256 for token in tokens) or any(line.has_name for line in named_lines(text))
     except ValueError as error:
         raise ConfigError(f"{quoted(path)}: {error}") from None
     if not tokens:
         raise ConfigError(f"{quoted(path)} holds no token; it takes one a line.")
     return TokenFile(tokens, has_names, public_warning(path, mode))
+
+
+def _place(text: str) -> TokenPlace:
+    try:
+        return token_place(text) if text else AUTHORIZATION
+    except ValueError:
+        return AUTHORIZATION

@@ -5,6 +5,7 @@ Lines C{NAME = VALUE} of files with tokens and secrets, whose names may be shown
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -31,20 +32,27 @@ class NamedLine(NamedTuple):
         return f"NamedLine({self.number}, {self.name!r}, ***)"
 
 
+def lines_in_use(text: str) -> Iterator[tuple[int, str]]:
+    """
+    Yield lines with their numbers, from 1. Blank lines and lines that begin with C{#} are skipped, and so is a byte
+    order mark; white space around is stripped.
+    """
+    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
+        line = raw.strip()
+        if line and not line.startswith("#"):
+            yield number, line
+
+
 def named_lines(text: str) -> list[NamedLine]:
     """
-    Read lines C{NAME = VALUE}. Without C{=} between blanks, the whole line is the value. Blank lines and lines that
-    begin with C{#} are skipped, white space around is stripped.
+    Read lines C{NAME = VALUE}, see L{lines_in_use}. Without C{=} between blanks, the whole line is the value.
 
     @raise ValueError: a name can't be used, or is there twice, or a value is empty. The text is one sentence that
         names the line and quotes no value.
     """
     lines: list[NamedLine] = []
     numbers: dict[str, int] = {}
-    for number, raw in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        line = raw.strip()
-        if not line or line.startswith("#"):
-            continue
+    for number, line in lines_in_use(text):
         equals = _EQUALS.search(line)
         name, value = (line[: equals.start()], line[equals.end() :]) if equals else (str(number), line)
         # The text before the sign is not quoted: it may be the value of a line that was meant to have no name.

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from webhookrx.intake.head import Head
-from webhookrx.intake.named_lines import NamedLine, named_lines
+from webhookrx.intake.named_lines import NamedLine, lines_in_use, named_lines
 from webhookrx.intake.token_places import AUTHORIZATION, CREDENTIALS, TokenPlace
 
 _NEVER_SENT: Final = re.compile(rb"[\x00-\x20\x7f]")
@@ -26,13 +26,12 @@ _USER_AND_PASSWORD: Final = re.compile(rb"[^\x00-\x1f\x7f:]+:[^\x00-\x1f\x7f]*")
 
 def parse_token_file(text: str) -> list[bytes]:
     """
-    Read tokens, one a line. Blank lines and lines that begin with C{#} are skipped, white space around is stripped.
+    Read tokens without names, one a line; see L{lines_in_use}.
 
     @param text: what the file holds; C{surrogateescape} keeps bytes that are not UTF-8.
     @return: the tokens in the order of the file; see L{check_token} for what is wrong with one.
     """
-    lines = (line.strip() for line in text.removeprefix("\ufeff").split("\n"))
-    return [line.encode("utf-8", "surrogateescape") for line in lines if line and not line.startswith("#")]
+    return [line.encode("utf-8", "surrogateescape") for _, line in lines_in_use(text)]
 
 
 def check_token(token: bytes | str) -> str | None:

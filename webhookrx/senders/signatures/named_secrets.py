@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from webhookrx.intake.named_lines import lines_in_use
+
 MAX_SECRETS: Final = 16
 """Secrets of a source. Each is tried with each signature of a request, so that this bounds what a request costs."""
 
@@ -50,20 +52,22 @@ class NamedSecret(msgspec.Struct, frozen=True, repr_omit_defaults=True):
 
 
 def read_secrets(text: str, read_file: Callable[[str], bytes] | None = None) -> list[NamedSecret]:
+    """Read secrets, one a line; see L{read_secret_lines}."""
+    return [secret for _, secret in read_secret_lines(text, read_file)]
+
+
+def read_secret_lines(text: str, read_file: Callable[[str], bytes] | None = None) -> list[tuple[int, NamedSecret]]:
     """
-    Read secrets, one a line. Blank lines and lines that begin with C{#} are skipped, white space around is stripped.
-    A line is C{NAME = VALUE}, with blanks around the equals sign, else all of it is the value, and its number the name.
+    Read secrets, one a line, and return each with the number of its line; see L{lines_in_use}. A line is
+    C{NAME = VALUE}, with blanks around the equals sign, else all of it is the value, and its number the name.
 
     @param text: what the file holds; C{surrogateescape} keeps bytes that are not UTF-8.
     @param read_file: returns the bytes of a file, for schemes with C{key: pem}, where C{NAME = @FILE} names one; it may
         raise L{SecretError}. Without it, C{@FILE} is a secret like any other.
     @raise SecretError: there are none or too many, a name is there twice, or a value is empty.
     """
-    secrets: dict[str, NamedSecret] = {}
-    for number, line in enumerate(text.removeprefix("\ufeff").split("\n"), 1):
-        line = line.strip()
-        if not line or line.startswith("#"):
-            continue
+    secrets: dict[str, tuple[int, NamedSecret]] = {}
+    for number, line in lines_in_use(text):
         named = _NAMED.fullmatch(line)
         name, value = named.groups() if named else (str(number), line)
         if not named and re.fullmatch(r"[A-Za-z0-9._-]+[ \t]+=", line):
@@ -74,7 +78,7 @@ def read_secrets(text: str, read_file: Callable[[str], bytes] | None = None) -> 
             data = read_file(value[1:])
         else:
             data = value.encode("utf-8", "surrogateescape")
-        secrets[name] = NamedSecret(name, data)
+        secrets[name] = number, NamedSecret(name, data)
         if len(secrets) > MAX_SECRETS:
             raise SecretError(f"There are more than {MAX_SECRETS} secrets.", number)
     if not secrets:
