@@ -210,6 +210,14 @@ class SignatureTests(GuardedCase):
         self.assertEqual(200, site.ask(post(BODY, b"/in", b"X-Gitlab-Token: s3cr3t\r\n")).status)
         self.assertEqual([("token", "main")], [(each["verified"], each["secret"]) for each in self.provenance(site)])
 
+    def test_secret_in_query(self) -> None:
+        """A secret that a query shows proves a request, and is not in its message."""
+        site = GuardedWire(sender_named("huggingface"), {"main": b"s3cr3t"})
+        self.assertEqual(200, site.ask(post(BODY, b"/in?secret=s3cr3t&a=1")).status)
+        self.assertEqual([("token", "1")], [(each["verified"], each["query.a"]) for each in self.provenance(site)])
+        self.assertNotIn("s3cr3t", str(site.messages))
+        self.assertEqual(401, site.ask(post(BODY, b"/in?secret=other")).status)
+
     def test_odd_paths(self) -> None:
         """A group of the path that is no UTF-8 is refused as ever; one that is becomes a value."""
         site = github(pattern="/in/(?P<HOST>.*)")

@@ -141,6 +141,12 @@ class Guard:
         # Where it would become a value of messages.
         self._token_place = place if place is not None and place.kind in ("query", "path") else None
         sender, handshakes = parts.sender, parts.handshakes
+        # Nor is what proves the sender a value of messages, whether it is looked at or not.
+        schemes = () if sender is None else sender.definition.schemes
+        places = [place for scheme in schemes for place in scheme.places]
+        self._proofs_in_query = frozenset(
+            place.removeprefix("query:") for place in places if place.startswith("query:")
+        )
         self._sender = "" if sender is None else sender.id
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
         self._signs_id = sender is not None and _signs_id(sender, parts.verifier)
@@ -403,6 +409,9 @@ class Guard:
             groups = dict(self._token_place.groups_without(admission.groups))
             query = dict(self._token_place.query_without(admission.query))
             admission = Admission(self.rules, groups, query, admission.encodings)
+        if not self._proofs_in_query.isdisjoint(admission.query):
+            query = {name: value for name, value in admission.query.items() if name not in self._proofs_in_query}
+            admission = Admission(self.rules, admission.groups, query, admission.encodings)
         passage.admission = admission
         return None
 
