@@ -9,7 +9,8 @@ from typing import Any
 from zope.interface import implementer
 
 from tests.http.wire import AtOnce, Wire, post
-from webhookrx.guard.guard import Guard, GuardParts
+from webhookrx.guard.guard import Guard
+from webhookrx.guard.parts import GuardParts
 from webhookrx.http.guarded_resource import GuardedResource
 from webhookrx.http.resources import RecordRequest, RootResource
 from webhookrx.http.time_slices import TimeSlices

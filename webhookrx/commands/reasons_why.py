@@ -14,7 +14,7 @@ from webhookrx.guard.guard import Guard
 from webhookrx.guard.passage import Passage
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import MASK
-from webhookrx.intake.judge import Admission, Refused
+from webhookrx.intake.judge import Admission, Refused, source_ip
 from webhookrx.intake.provenance import BY_TOKEN
 from webhookrx.intake.urlencoded import parse_query
 from webhookrx.senders.signatures.outcome import Verified
@@ -29,7 +29,7 @@ def why(decision: str, guard: Guard, passage: Passage) -> str:
     """Return why a decision has let a request through; empty if there was nothing to decide."""
     parts = guard.parts
     if decision == "address" and parts.allow is not None:
-        ip = guard.source_ip(passage.head)
+        ip = source_ip(passage.head, guard.rules)
         return f"{ip} is in {parts.allow.item_of(ip)}"
     if decision == "client":
         return f"the certificate matches {passage.client}"
@@ -61,7 +61,7 @@ def why_not(decision: str, guard: Guard, passage: Passage, refused: Refused) -> 
     """Return why a decision has refused a request."""
     parts, head = guard.parts, passage.head
     if decision == "address" and parts.allow is not None:
-        return f"{guard.source_ip(head)} is in none of {', '.join(parts.allow.items)}"
+        return f"{source_ip(head, guard.rules)} is in none of {', '.join(parts.allow.items)}"
     if decision == "client":
         client = head.peer.client
         if client is None:

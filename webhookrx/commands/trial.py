@@ -17,12 +17,12 @@ from webhookrx.commands.terminal import counted
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import BODY_TOO_LARGE, HEADERS_TOO_LARGE, STALE_SIGNATURE, TARGET_TOO_LONG
 from webhookrx.guard.bundle_judge import BundleJudge, EventJudge
-from webhookrx.guard.guard import EARLY, Ending, Guard
-from webhookrx.guard.passage import Passage
+from webhookrx.guard.guard import EARLY, Guard
+from webhookrx.guard.passage import Ending, Passage
 from webhookrx.http.answers import CLOSE, KEEP, OVER_TLS, RECEIVED, AnswerWriter, FixedAnswer, answer_of, refusal_to
 from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused
+from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, source_ip
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
 from webhookrx.senders.handshakes import HandshakeAnswer
@@ -186,7 +186,7 @@ class _Walk:
         """Return why a decision can't be taken; empty if it can."""
         request, source = self._request, self._source
         if name == "address":
-            ip = self._guard.source_ip(request.head)
+            ip = source_ip(request.head, self._guard.rules)
             if not request.knows_address and ip == request.head.peer.ip:
                 return "give --peer to say where it comes from"
             allow = self._guard.parts.allow

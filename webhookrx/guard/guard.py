@@ -15,8 +15,7 @@ its turn. No Twisted, no file; the clocks are given.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Final, TypeAlias
 
@@ -27,88 +26,29 @@ from webhookrx.errors import (
     BAD_TOKEN,
     CLIENT_NOT_ALLOWED,
     METHOD_NOT_ALLOWED,
-    OVER_QUOTA,
     Reason,
     RequestRefused,
 )
 from webhookrx.guard.delivery_key import delivery_key
-from webhookrx.guard.passage import Passage
-from webhookrx.guard.quota import Buckets, SourceQuota, retry_after
-from webhookrx.intake.client_address import from_proxy_header
-from webhookrx.intake.client_patterns import ClientPatterns
+from webhookrx.guard.parts import GuardParts
+from webhookrx.guard.passage import NO_QUERY, Ending, Passage, query_of
+from webhookrx.guard.quota_check import QuotaCheck
+from webhookrx.guard.signature_check import SignatureCheck, digest_cost, takes_long
 from webhookrx.intake.head import Head
-from webhookrx.intake.json_body import json_or_missing
-from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path
-from webhookrx.intake.networks import AllowList
-from webhookrx.intake.provenance import BY_CLIENT, BY_SIGNATURE, BY_TOKEN, MAX_TEXT, NOT_VERIFIED, Provenance
-from webhookrx.intake.tokens import TokenCheck
-from webhookrx.intake.urlencoded import remembered_query
-from webhookrx.message.fields import MISSING
+from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path, source_ip
+from webhookrx.intake.provenance import BY_SIGNATURE, MAX_TEXT, Provenance
 from webhookrx.senders.classifier import attempt_number, delivery_text
 from webhookrx.senders.compiled import CompiledSender
-from webhookrx.senders.evidence import Evidence
-from webhookrx.senders.handshakes import LARGEST_QUESTION, AnswerFailed, HandshakeAnswer, Handshakes, SenderAnswers
-from webhookrx.senders.signatures.outcome import Unverified, Verified
-from webhookrx.senders.signatures.verification import Verification
+from webhookrx.senders.handshakes import LARGEST_QUESTION, AnswerFailed, HandshakeAnswer
+from webhookrx.senders.signatures.outcome import Verified
 from webhookrx.senders.signatures.verifier import Verifier
-from webhookrx.senders.splitting import Splitter
-from webhookrx.yield_point import LONG_CALL, run_unlocked
+from webhookrx.yield_point import run_unlocked
 
-Ending: TypeAlias = Refused | HandshakeAnswer
 Decision: TypeAlias = Callable[[Passage], Ending | None]
 Decisions: TypeAlias = tuple[tuple[str, Decision], ...]
 
 EARLY: Final = ("address", "client", "method")
 """Decisions whose refusals cost no more than a look-up, and so have our own words."""
-
-#: Bytes of a body that all secrets of a source are tried on at once, without a look at the time.
-_SOME: Final = 8 * 1024
-
-#: How many times as long a digest takes as what L{LONG_CALL} is meant for.
-_DIGEST: Final = 4
-
-MOST_AS_IT_COMES: Final = 8
-"""Secrets that a body is tried on as it comes, 64 KiB at a time; with more of them that is done when it is there."""
-
-#: A place that is one header.
-_HEADER: Final = re.compile(r"header:([A-Za-z0-9_-]+)(?![A-Za-z0-9_*-])")
-_NO_QUERY: Final[dict[str, str | list[str]]] = {}
-
-
-class GuardParts(msgspec.Struct, frozen=True, kw_only=True):
-    """
-    What a source is guarded with, each None where it is not configured.
-
-    @ivar allow: the networks that requests may come from.
-    @ivar clients: the clients that they may come from.
-    @ivar tokens: one of which each has to show.
-    @ivar sender: the one kind of sender that it hears.
-    @ivar verifier: checks signatures.
-    @ivar secrets: by how many secrets, each of which takes its own time.
-    @ivar must_verify: what is not verified is refused; else messages say so.
-    @ivar quota: how much may come.
-    @ivar buckets: those of all quotas; needed for one.
-    @ivar handshakes: the sender's questions.
-    @ivar answers: the answers that the sender wants.
-    @ivar window: seconds for which deliveries are remembered.
-    @ivar splitter: takes batches apart.
-    @ivar stored: is told the body of each verified request once its message is stored and answered.
-    """
-
-    allow: AllowList | None = None
-    clients: ClientPatterns | None = None
-    tokens: TokenCheck | None = None
-    sender: CompiledSender | None = None
-    verifier: Verifier | None = None
-    secrets: int = 1
-    must_verify: bool = True
-    quota: SourceQuota | None = None
-    buckets: Buckets | None = None
-    handshakes: Handshakes | None = None
-    answers: SenderAnswers | None = None
-    window: float | None = None
-    splitter: Splitter | None = None
-    stored: Callable[[bytes], None] | None = None
 
 
 class Guard:
@@ -118,6 +58,8 @@ class Guard:
     @param rules: those of the source, without tokens.
     @param wall_clock: nanoseconds since the epoch.
     @param clock: seconds on the monotonic clock.
+    @ivar signatures: checks signatures and secrets that heads show; None where nothing is verified.
+    @ivar quotas: checks the quota; None without one.
     @ivar secrets: the names of all secrets and tokens that may prove a request.
     @ivar kinds: what questions are called.
     @ivar header_names: names of headers that it asks for at each request, in lower case.
@@ -137,6 +79,12 @@ class Guard:
         self._clock = clock
         self._check_body = None if parts.verifier is None else parts.verifier.check_body
         self._must_verify = parts.verifier is not None and parts.must_verify
+        self.signatures = self.quotas = None
+        if parts.verifier is not None:
+            self.signatures = SignatureCheck(rules.name, parts.verifier, parts.secrets, parts.must_verify, wall_clock)
+        if parts.quota is not None:
+            assert parts.buckets is not None, "a quota has buckets"
+            self.quotas = QuotaCheck(rules, parts.quota, parts.buckets, clock)
         place = None if parts.tokens is None else parts.tokens.place
         # Where it would become a value of messages.
         self._token_place = place if place is not None and place.kind in ("query", "path") else None
@@ -159,40 +107,34 @@ class Guard:
         )
         self._has_attempt = attempt is not None
         self.reads_bodies = bool(asks_unsigned or asks_signed or inside or answers or parts.splitter)
+        verifier, tokens, signatures, quotas = parts.verifier, parts.tokens, self.signatures, self.quotas
         self.on_head = _configured(
-            ("address", parts.allow, self.address),
-            ("client", parts.clients, self.client),
-            ("method", True, self.method),
-            ("token", parts.tokens, self.token),
-            ("secret", parts.verifier is not None and parts.verifier.shows_secret, self.secret),
-            ("quota", parts.quota, self.quota),
-            ("handshake", handshakes, self.handshake),
-            ("values", True, self.values),
+            ("address", self.address if parts.allow else None),
+            ("client", self.client if parts.clients else None),
+            ("method", self.method),
+            ("token", self.token if parts.tokens else None),
+            ("secret", signatures.secret if signatures and signatures.shows_secret else None),
+            ("quota", quotas.quota if quotas else None),
+            ("handshake", self.handshake if handshakes else None),
+            ("values", self.values),
         )
         # The method of nearly all, and what is not asked of it.
         self._on_post = tuple(each for each in self.on_head if each[0] != "method")
         self.on_body = _configured(
-            ("question", asks_unsigned, self.question),
-            ("signature", parts.verifier, self.signature),
-            ("signed_question", asks_signed, self.signed_question),
-            ("delivery", sender is not None and sender.deliveries, self.delivery),
+            ("question", self.question if asks_unsigned else None),
+            ("signature", signatures.signature if signatures else None),
+            ("signed_question", self.signed_question if asks_signed else None),
+            ("delivery", self.delivery if sender is not None and sender.deliveries else None),
         )
-        verifier, tokens = parts.verifier, parts.tokens
+        self.on_storing = _configured(
+            ("answer", self.answer if parts.answers else None), ("split", self.split if parts.splitter else None)
+        )
         secrets = dict.fromkeys((*(verifier.names if verifier else ()), *(tokens.names if tokens else ())))
         self.secrets = tuple(secrets)
         self.kinds = () if handshakes is None else handshakes.kinds
-        self.says_when = verifier is not None and any(way.scheme.moment is not None for way in verifier.ways)
-        self.header_names = self._header_names()
-        self.on_storing = _configured(("answer", parts.answers, self.answer), ("split", parts.splitter, self.split))
-
-    def _header_names(self) -> tuple[bytes, ...]:
-        """Return the names of headers that it asks for at each request."""
-        names = [self._delivery_header]
-        for way in self.parts.verifier.ways if self.parts.verifier is not None else ():
-            scheme = way.scheme.scheme
-            texts = (*scheme.places, scheme.signed, scheme.time.at if scheme.time is not None else "")
-            names += (name.lower().encode() for text in texts for name in _HEADER.findall(text))
-        return tuple(dict.fromkeys(filter(None, names)))
+        self.says_when = verifier is not None and verifier.says_when
+        header_names = (self._delivery_header, *(verifier.header_names if verifier is not None else ()))
+        self.header_names = tuple(dict.fromkeys(filter(None, header_names)))
 
     @property
     def needs_no_head(self) -> bool:
@@ -243,45 +185,28 @@ class Guard:
     def is_long(self, size: int) -> bool:
         """Tell whether it takes more than a moment to verify a body of so many bytes, or to tell it from others."""
         verifies, remembers = self.parts.verifier is not None, self.parts.window is not None
-        return (verifies or remembers) and _DIGEST * size * self.parts.secrets > LONG_CALL
+        return (verifies or remembers) and takes_long(size, self.parts.secrets)
 
     def in_sender_words(self, ending: Ending, head: Head) -> Ending:
         """Return a refusal as the sender wants to hear it."""
         answers = self.parts.answers
         if answers is None or isinstance(ending, HandshakeAnswer):
             return ending
-        query = self._query(head)
+        query = query_of(head, self.rules.name)
         if isinstance(query, Refused):
-            query = _NO_QUERY
+            query = NO_QUERY
         reply = answers.refused(head, query, ending.reason, ending.detail, self._wall_clock())
         return ending if reply is None else msgspec.structs.replace(ending, reply=reply)
 
     def _refused(self, reason: Reason, detail: str = "") -> Refused:
         return Refused(reason, detail or reason.detail, self.rules.name)
 
-    def _query(self, head: Head) -> dict[str, str | list[str]] | Refused:
-        if not head.query:
-            return _NO_QUERY
-        try:
-            return remembered_query(head.query)
-        except RequestRefused as refused:
-            return self._refused(refused.reason, refused.detail)
-
     # -- on the head ---------------------------------------------------------------------------------------------
-
-    def source_ip(self, head: Head) -> str:
-        """Return the address that C{SOURCEIP} is to show."""
-        proxy_header = self.rules.proxy_header
-        if proxy_header is not None:
-            claimed = from_proxy_header(head.values(proxy_header))
-            if claimed is not None:
-                return claimed.ip
-        return head.peer.ip
 
     def address(self, passage: Passage) -> Refused | None:
         """Decide on the network that a request comes from."""
         assert self.parts.allow is not None
-        if self.parts.allow.allows(self.source_ip(passage.head)):
+        if self.parts.allow.allows(source_ip(passage.head, self.rules)):
             return None
         return self._refused(ADDRESS_NOT_ALLOWED)
 
@@ -315,19 +240,6 @@ class Guard:
         passage.token = name
         return None
 
-    def secret(self, passage: Passage) -> Refused | None:
-        """
-        Decide on a secret itself that its head has to show. What is no POST is a question by its head alone, which
-        shows none.
-        """
-        if passage.head.method != b"POST":
-            return None
-        verification = self.begin(passage)
-        if isinstance(verification, Refused):
-            return verification
-        unverified = verification.before_body()
-        return None if unverified is None else self._not_verified(passage, unverified)
-
     def proved(self, head: Head, body: bytes) -> Provenance | None:
         """
         Decide on a request with a short body at once, where L{needs_no_head}: what all decisions come to for a usual
@@ -344,46 +256,10 @@ class Guard:
             return None
         return Provenance(self._sender, outcome.kind, outcome.secret, "", values[0].decode())
 
-    def begin(self, passage: Passage) -> Verification | Refused:
-        """Begin to verify a request before its body is there; the source verifies requests."""
-        verifier, verification = self.parts.verifier, passage.verification
-        assert verifier is not None
-        if verification is None:
-            query = self._query(passage.head)
-            if isinstance(query, Refused):
-                return query
-            verification = passage.verification = verifier.begin(passage.head, query)
-        return verification
-
-    def quota(self, passage: Passage) -> Refused | None:
-        """Decide whether there is room for it in its quota: for one message, and its body if its size is known."""
-        return self._charge(passage, 1, passage.size or 0)
-
-    def more(self, passage: Passage, size: int) -> Refused | None:
-        """
-        Decide whether there is room for more of its body in its quota.
-
-        @param size: bytes of it that have come, all in all.
-        """
-        if self.parts.quota is None or size <= passage.charged:
-            return None
-        return self._charge(passage, 0, size - passage.charged)
-
-    def _charge(self, passage: Passage, messages: int, size: int) -> Refused | None:
-        quota, buckets = self.parts.quota, self.parts.buckets
-        assert quota is not None
-        assert buckets is not None
-        whose = quota.whose(passage.token, self.source_ip(passage.head))
-        wait = buckets.take(quota, self.rules.name, whose, messages, size, self._clock(), passage.charged)
-        if wait:
-            return Refused(OVER_QUOTA, OVER_QUOTA.detail, self.rules.name, retry_after=retry_after(wait))
-        passage.charged += size
-        return None
-
     def handshake(self, passage: Passage) -> Ending | None:
         """Answer a question that its head alone tells."""
         assert self.parts.handshakes is not None
-        query = self._query(passage.head)
+        query = query_of(passage.head, self.rules.name)
         if isinstance(query, Refused):
             return query
         return self._asked(passage, self.parts.handshakes.by_head(passage.head, query, self._clock()))
@@ -423,38 +299,7 @@ class Guard:
         assert handshakes is not None
         if passage.question is not None or len(passage.body) > LARGEST_QUESTION:
             return None
-        return self._asked(passage, handshakes.before_signature(self.evidence(passage), self._clock()))
-
-    def signature(self, passage: Passage) -> Refused | None:
-        """Verify it."""
-        if passage.unverified is not None:
-            return None
-        verification, body = passage.verification, passage.body
-        if verification is None and len(body) <= _SOME:
-            assert self.parts.verifier is not None
-            head = passage.head
-            query = self._query(head) if head.query else _NO_QUERY
-            if isinstance(query, Refused):
-                return query
-            outcome = self.parts.verifier.check(head, query, body, self._wall_clock(), passage.wire)
-        else:
-            begun = self.begin(passage)
-            if isinstance(begun, Refused):
-                return begun
-            if len(body) > _SOME and not passage.is_hashed and begun.takes_pieces:
-                run_unlocked(_DIGEST * len(body) * self.parts.secrets, begun.update, body)
-            outcome = begun.finish(body, self._wall_clock(), passage.wire)
-        if type(outcome) is Verified:
-            passage.verified = outcome
-            return None
-        assert type(outcome) is Unverified
-        return self._not_verified(passage, outcome)
-
-    def _not_verified(self, passage: Passage, unverified: Unverified) -> Refused | None:
-        passage.unverified = unverified
-        if self._must_verify:
-            return self._refused(unverified.reason, unverified.detail)
-        return None
+        return self._asked(passage, handshakes.before_signature(passage.evidence(), self._clock()))
 
     def signed_question(self, passage: Passage) -> Ending | None:
         """Answer a question that must be signed."""
@@ -463,7 +308,7 @@ class Guard:
         if passage.question is not None or len(passage.body) > LARGEST_QUESTION:
             return None
         secret = None if passage.verified is None else passage.verified.secret
-        return self._asked(passage, handshakes.after_signature(self.evidence(passage), secret, self._clock()))
+        return self._asked(passage, handshakes.after_signature(passage.evidence(), secret, self._clock()))
 
     def delivery(self, passage: Passage) -> None:
         """Find out which delivery it is."""
@@ -475,12 +320,12 @@ class Guard:
         if values and values[0].replace(b"-", b"").isalnum():
             passage.delivery_id = values[0].decode()
         else:
-            passage.delivery_id = delivery_text(sender, self.evidence(passage))
+            passage.delivery_id = delivery_text(sender, passage.evidence())
         if self.parts.window is None or not passage.delivery_id:
             return
-        proof, digest = self._how_verified(passage), b""
+        proof, digest = passage.proof, b""
         if proof != BY_SIGNATURE or not self._signs_id:
-            digest = run_unlocked(_DIGEST * len(passage.body), sha256, passage.body).digest()
+            digest = run_unlocked(digest_cost(len(passage.body)), sha256, passage.body).digest()
         passage.key = delivery_key(self.rules.name, passage.delivery_id, proof, digest)
 
     # -- on storing ----------------------------------------------------------------------------------------------
@@ -491,7 +336,7 @@ class Guard:
         if passage.reply is not None:
             return None
         answers = self.parts.answers
-        evidence = self.evidence(passage) if answers.asks_bodies else _of_head(passage)
+        evidence = passage.evidence() if answers.asks_bodies else passage.evidence_of_head()
         try:
             passage.reply = answers.stored(evidence, self._wall_clock())
         except AnswerFailed as failed:
@@ -511,34 +356,11 @@ class Guard:
             return self._refused(refused.reason, refused.detail)
         passage.bundle = bundle
         events = 1 if bundle is None else len(bundle.events)
-        if self.parts.quota is not None and events > 1:
-            self._charge_for_events(self.parts.quota, passage, events - 1)
+        if self.quotas is not None and events > 1:
+            self.quotas.charge_for_events(passage, events - 1)
         return None
 
-    def _charge_for_events(self, quota: SourceQuota, passage: Passage, more: int) -> None:
-        """Charge its quota for events beyond the first: how many there are nobody could tell when it was admitted."""
-        buckets = self.parts.buckets
-        assert buckets is not None
-        whose = quota.whose(passage.token, self.source_ip(passage.head))
-        buckets.charge(quota, self.rules.name, whose, more, 0, self._clock())
-
     # -- what is known -------------------------------------------------------------------------------------------
-
-    def evidence(self, passage: Passage) -> Evidence:
-        """Return what places are looked up in, made once."""
-        if passage.evidence is None:
-            assert passage.admission is not None
-            body = passage.body
-            passage.evidence = Evidence(passage.head, passage.admission.query, body, None, json_or_missing(body))
-        return passage.evidence
-
-    def _how_verified(self, passage: Passage) -> str:
-        """Return the strongest proof of a request."""
-        if passage.verified is not None:
-            return passage.verified.kind
-        if passage.token:
-            return BY_TOKEN
-        return NOT_VERIFIED if passage.head.peer.client is None else BY_CLIENT
 
     def provenance(self, passage: Passage) -> Provenance:
         """Return what is known of the sender, once the decisions on the body are taken."""
@@ -548,19 +370,16 @@ class Guard:
         attempt = ""
         if self._has_attempt:
             assert self.parts.sender is not None
-            attempt = attempt_number(self.parts.sender, self.evidence(passage))
+            attempt = attempt_number(self.parts.sender, passage.evidence())
         delivery = passage.delivery_id
         if len(delivery) > MAX_TEXT:
             delivery = delivery[:MAX_TEXT].rstrip()
-        return Provenance(
-            self._sender, self._how_verified(passage), secret, passage.token, delivery, attempt, signed_at
-        )
+        return Provenance(self._sender, passage.proof, secret, passage.token, delivery, attempt, signed_at)
 
 
-def _configured(*decisions: tuple[str, object, Decision]) -> Decisions:
-    """Return those decisions whose part is there."""
-    found: Iterable[tuple[str, object, Decision]] = decisions
-    return tuple((name, decide) for name, part, decide in found if part)
+def _configured(*decisions: tuple[str, Decision | None]) -> Decisions:
+    """Return those decisions that are there."""
+    return tuple((name, decide) for name, decide in decisions if decide is not None)
 
 
 def _signs_id(sender: CompiledSender, verifier: Verifier | None) -> bool:
@@ -573,9 +392,3 @@ def _signs_id(sender: CompiledSender, verifier: Verifier | None) -> bool:
         if place.header:  # without which nothing verifies, so that no later place counts
             return True
     return True
-
-
-def _of_head(passage: Passage) -> Evidence:
-    """Return what places outside the body are looked up in."""
-    assert passage.admission is not None, "its head was admitted"
-    return Evidence(passage.head, passage.admission.query, b"", "", MISSING)

@@ -14,8 +14,9 @@ from zope.interface import implementer
 
 from webhookrx.errors import INTERNAL_ERROR, NO_ROOM, NOT_STORED, NoRoom, NotStored, Reason, RequestRefused
 from webhookrx.guard.bundle_judge import BundleJudge, JudgedBundle
-from webhookrx.guard.guard import MOST_AS_IT_COMES, Ending, Guard
-from webhookrx.guard.passage import Passage
+from webhookrx.guard.guard import Guard
+from webhookrx.guard.passage import Ending, Passage
+from webhookrx.guard.signature_check import SignatureCheck
 from webhookrx.http.answers import RECEIVED, FixedAnswer, answer_of, refusal_to
 from webhookrx.http.head import RequestHead
 from webhookrx.http.interfaces import IExchange, IReceiver, Verdict
@@ -33,7 +34,6 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, unpacked
 from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer, ITraffic
 from webhookrx.senders.handshakes import HandshakeAnswer
-from webhookrx.senders.signatures.verification import Verification
 
 DUPLICATE = FixedAnswer(200, b'{"status":"received","duplicate":true}')
 """The answer to a delivery that was stored before."""
@@ -109,7 +109,8 @@ class GuardedResource(WebhookResource):
         """Take a request with its body as it came."""
         exchange = request.exchange
         encodings = exchange.admission.encodings
-        refused = self.guard.more(request, len(body))
+        quotas = self.guard.quotas
+        refused = None if quotas is None else quotas.more(request, len(body))
         if refused is not None:
             self._end(request, refused)
         elif not encodings:
@@ -400,26 +401,23 @@ class GuardedRequest(Passage):
     @property
     def watch(self) -> Callable[[bytes], None] | None:
         """See L{IReceiver}."""
-        parts = self.resource.guard.parts
-        return self._take_piece if self._verifies_as_it_comes or parts.quota is not None else None
+        return self._take_piece if self._signatures is not None or self.resource.guard.quotas is not None else None
 
     @property
-    def _verifies_as_it_comes(self) -> bool:
-        parts, admission = self.resource.guard.parts, self.admission
+    def _signatures(self) -> SignatureCheck | None:
+        """The check that takes the body in as it comes; None if there is none."""
+        signatures, admission = self.resource.guard.signatures, self.admission
         assert admission is not None, "its head was admitted"
-        takes_pieces = parts.verifier is not None and parts.verifier.takes_pieces
-        return takes_pieces and parts.secrets <= MOST_AS_IT_COMES and not admission.encodings
+        return signatures if signatures is not None and signatures.takes_pieces and not admission.encodings else None
 
     def _take_piece(self, data: bytes) -> None:
         self.came += len(data)
-        refused = self.resource.guard.more(self, self.came)
+        quotas, signatures = self.resource.guard.quotas, self._signatures
+        refused = None if quotas is None else quotas.more(self, self.came)
         if refused is not None:
             raise RequestRefused(refused.reason, refused.detail, retry_after=refused.retry_after)
-        if self._verifies_as_it_comes:
-            verification = self.resource.guard.begin(self)
-            if isinstance(verification, Verification) and verification.takes_pieces:
-                verification.update(data)
-                self.is_hashed = True
+        if signatures is not None:
+            signatures.take_piece(self, data)
 
     def refusal(self, head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
         """See L{IReceiver.refusal}."""

@@ -289,6 +289,15 @@ def set_seen(
     return ip, notes
 
 
+def source_ip(head: Head, rules: SourceRules) -> str:
+    """Return the address that C{SOURCEIP} shows of a request."""
+    if rules.proxy_header is not None:
+        claimed = from_proxy_header(head.values(rules.proxy_header))
+        if claimed is not None:
+            return claimed.ip
+    return head.peer.ip
+
+
 def _parsed(
     head: Head, body: bytes, text: str, rules: SourceRules, receipt: Receipt
 ) -> tuple[dict[str, Value], LeftOut]:

@@ -9,7 +9,8 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from webhookrx.guard.guard import Guard, GuardParts
+from webhookrx.guard.guard import Guard
+from webhookrx.guard.parts import GuardParts
 from webhookrx.guard.quota import Buckets
 from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.judge import SourceRules

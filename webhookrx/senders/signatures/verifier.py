@@ -4,8 +4,9 @@ Checks requests: the schemes of a sender, with the secrets of one source.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
@@ -29,6 +30,9 @@ from webhookrx.yield_point import PIECE
 
 if TYPE_CHECKING:
     from webhookrx.senders.definition import SenderDefinition
+
+#: A place that is one header, by itself or in braces.
+_HEADER: Final = re.compile(r"header:([A-Za-z0-9_-]+)(?![A-Za-z0-9_*-])")
 
 
 class Verifier:
@@ -86,6 +90,20 @@ class Verifier:
     def covers(self, place: str) -> bool:
         """Tell the same of a place, see L{CompiledScheme.covers}."""
         return all(way.scheme.covers(place) for way in self.ways)
+
+    @property
+    def says_when(self) -> bool:
+        """Whether signatures say when they were made."""
+        return any(way.scheme.moment is not None for way in self.ways)
+
+    @property
+    def header_names(self) -> tuple[bytes, ...]:
+        """Names of single headers that checks look for, in lower case."""
+        names: list[str] = []
+        for scheme in [way.scheme.scheme for way in self.ways]:
+            for text in (*scheme.places, scheme.signed, scheme.time.at if scheme.time is not None else ""):
+                names += _HEADER.findall(text)
+        return tuple(dict.fromkeys(name.lower().encode() for name in names))
 
     def check(
         self, head: Head, query: Mapping[str, str | list[str]], body: bytes, now: int, wire: bytes | None = None
