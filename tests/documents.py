@@ -10,6 +10,7 @@ import ast
 import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator
+from configparser import ConfigParser
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -98,6 +99,15 @@ def _map_line(indent: int, name: str, source: Path) -> str:
     return textwrap.fill(f"{lead} {sentence}", 124, subsequent_indent=" " * (len(lead) + 1)) + "\n"
 
 
+def floors() -> str:
+    """Return the floors of the package, the upper one first, as the linter of imports has them."""
+    contracts = ConfigParser()
+    contracts.read(ROOT / "setup.cfg", encoding="utf-8")
+    layers = contracts["importlinter:contract:floors"]["layers"].strip().replace("webhookrx.", "")
+    with_twisted = layers.replace("\ninterfaces\n", f"\n{'interfaces':<60}Twisted lives from here up\n")
+    return f"```text\n{with_twisted}\n```\n"
+
+
 def state_pictures() -> str:
     """Return the states of a connection as diagrams, drawn from the table of their transitions."""
     lines = []
@@ -141,6 +151,7 @@ def broker_table(name: str) -> str:
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "modules": ("ARCHITECTURE.md", module_map),
+    "floors": ("ARCHITECTURE.md", floors),
     "connection-states": ("ARCHITECTURE.md", state_pictures),
     "observer-api": ("docs/reference/observer-api.md", observer_api),
     "options": ("docs/reference/options.md", option_table),
