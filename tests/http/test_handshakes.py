@@ -34,7 +34,7 @@ from tests.senders.requests import entry_of
 from webhookrx.senders.handshakes import Handshakes
 
 #: Headers that all answers have.
-COMMON = {"server", "date", "x-content-type-options"}
+COMMON = {"server", "date", "x-content-type-options", "cache-control"}
 
 
 def site_of(sender: str, secrets: dict[str, str], **given: object) -> GuardedWire:
@@ -82,6 +82,7 @@ class QuestionTests(SynchronousTestCase):
             own = {key: value for key, value in answer.headers.items() if key not in COMMON}
             self.assertEqual((reply.status, reply.body, expected), (answer.status, answer.body, own), name)
             self.assertEqual("nosniff", answer.headers["x-content-type-options"])
+            self.assertEqual("no-store", answer.headers["cache-control"])
             self.assertEqual(([], []), (site.messages, site.traffic.refused_by), name)
             self.assertEqual([("guarded", question.kind)], site.traffic.questions, name)
 

@@ -19,7 +19,17 @@ from webhookrx.errors import BODY_TOO_LARGE, HEADERS_TOO_LARGE, STALE_SIGNATURE,
 from webhookrx.guard.bundle_judge import BundleJudge, EventJudge
 from webhookrx.guard.guard import EARLY, Guard
 from webhookrx.guard.passage import Ending, Passage
-from webhookrx.http.answers import CLOSE, KEEP, OVER_TLS, RECEIVED, AnswerWriter, FixedAnswer, answer_of, refusal_to
+from webhookrx.http.answers import (
+    CLOSE,
+    KEEP,
+    OVER_TLS,
+    RECEIVED,
+    AnswerWriter,
+    FixedAnswer,
+    answer_of,
+    answer_to_question,
+    refusal_to,
+)
 from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, source_ip
@@ -250,7 +260,7 @@ class _Walk:
         if isinstance(ending, HandshakeAnswer):
             self._note(name, ANSWERS, f"the question {ending.kind}")
             trial.fate, trial.question = HANDSHAKE, ending.kind
-            self._answer(answer_of(ending.reply))
+            self._answer(answer_to_question(ending.reply))
             return
         said = ending if name in EARLY else self._guard.in_sender_words(ending, self._request.head)
         assert isinstance(said, Refused), "a refusal stays one"

@@ -122,6 +122,14 @@ def answer_of(reply: Reply) -> FixedAnswer:
     return _once(reply.status, reply, b"")
 
 
+def answer_to_question(reply: Reply) -> FixedAnswer:
+    """
+    Return the answer to one question of a sender. It may depend on a header that no cache on the way knows of: what
+    somebody else has asked must not be the answer to the sender.
+    """
+    return _once(reply.status, reply, b"Cache-Control: no-store\r\n")
+
+
 def _once(status: int, reply: Reply, own: bytes) -> FixedAnswer:
     lines = b"".join(b"%s: %s\r\n" % (name.encode(), value.encode()) for name, value in reply.headers)
     return FixedAnswer(status, reply.body, own + lines, reply.content_type.encode(), once=True)

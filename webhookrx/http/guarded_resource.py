@@ -17,7 +17,7 @@ from webhookrx.guard.bundle_judge import BundleJudge, JudgedBundle
 from webhookrx.guard.guard import Guard
 from webhookrx.guard.passage import Ending, Passage
 from webhookrx.guard.signature_check import SignatureCheck
-from webhookrx.http.answers import RECEIVED, FixedAnswer, answer_of, refusal_to
+from webhookrx.http.answers import RECEIVED, FixedAnswer, answer_of, answer_to_question, refusal_to
 from webhookrx.http.head import RequestHead
 from webhookrx.http.interfaces import IExchange, IReceiver, Verdict
 from webhookrx.http.resources import (
@@ -93,7 +93,7 @@ class GuardedResource(WebhookResource):
             return request, admission
         if isinstance(ending, HandshakeAnswer):
             self._traffic.asked(self.rules.name, ending.kind)
-            return answer_of(ending.reply)
+            return answer_to_question(ending.reply)
         return ending
 
     def refusal(self, head: Head, reason: Reason, detail: str, retry_after: int = 0) -> FixedAnswer:
@@ -345,7 +345,7 @@ class GuardedResource(WebhookResource):
         exchange = request.exchange
         request.is_ended = True
         if isinstance(ending, HandshakeAnswer):
-            if exchange.answer(answer_of(ending.reply)):
+            if exchange.answer(answer_to_question(ending.reply)):
                 self._traffic.asked(self.rules.name, ending.kind)
             return
         head, reason, detail = exchange.head, ending.reason, ending.detail
