@@ -102,6 +102,20 @@ class KeyFetcherTests(SynchronousTestCase):
             self.assertEqual(b"x", self.fetcher.content(_url(number)))
         self.assertRaises(KeyUnavailable, self.fetcher.content, _url(0))
 
+    def test_crowded_out(self) -> None:
+        """Who names many URLs can't keep out those that were kept before, nor those of issuers."""
+        self._fetched(_url(1), b"one")
+        self.clock.advance(FRESH + 1)
+        for number in range(2, MOST_URLS + 9):
+            self.assertRaises(KeyUnavailable, self.fetcher.content, _url(number))
+        self.assertEqual(b"one", self.fetcher.content(_url(1)))
+        issuer = "https://www.googleapis.com/oauth2/v3/certs"
+        self.assertTrue(self.fetcher.renew(issuer))
+        self.asked.clear()
+        self.clock.pump([PACE] * 60)
+        self.assertEqual([issuer, _url(1)], [url for _, url in self.asked][:2])
+        self.assertEqual(MOST_URLS + 2, len(self.asked))
+
     def test_hostile(self) -> None:
         """A URL that is not pinned is never fetched."""
         for url in HOSTILE:

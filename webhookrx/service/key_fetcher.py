@@ -15,10 +15,10 @@ from twisted.logger import Logger
 from twisted.python.failure import Failure
 
 from webhookrx.senders.signatures.outcome import KeyUnavailable
-from webhookrx.senders.signatures.pinned_urls import pinned_host
+from webhookrx.senders.signatures.pinned_urls import is_of_issuer, pinned_host
 
 MOST_URLS: Final = 16
-"""URLs whose contents are kept, and as many that wait, or have failed."""
+"""URLs whose contents are kept, and as many that wait without having been kept, or have failed."""
 
 PACE: Final = 1.0
 """Seconds from the begin of one fetch to that of the next."""
@@ -122,9 +122,15 @@ class KeyFetcher:
         if url in self._running or url in self._waiting:
             return True
         not_before, _ = self._failed.get(url, (now, 0.0))
-        if self._is_stopped or pinned_host(url) is None or now < not_before or len(self._waiting) >= MOST_URLS:
+        if self._is_stopped or pinned_host(url) is None or now < not_before:
             return False
-        self._waiting[url] = done
+        if url in self._contents or is_of_issuer(url):
+            # Before all that only a request has named: else who names many could have our keys grow old.
+            self._waiting = {url: done, **self._waiting}
+        elif len(self._waiting) < MOST_URLS:
+            self._waiting[url] = done
+        else:
+            return False
         if self._next is None:
             self._next = self._clock.callLater(max(0.0, self._not_before - now), self._begin)
         return True

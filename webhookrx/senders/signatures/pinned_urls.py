@@ -42,6 +42,11 @@ def pinned_host(url: str) -> tuple[str, str] | None:
     return found[1], found[2]
 
 
+def is_of_issuer(url: str) -> bool:
+    """Tell whether a URL has the keys of an issuer: such a URL comes from the operator alone, see L{keys_of}."""
+    return any(pattern.fullmatch(url) for pattern in (GOOGLE_KEYS, MICROSOFT_KEYS))
+
+
 def keys_of(issuer: str) -> str:
     """
     Return the URL of the keys of an issuer of tokens; empty for one that is not known.
