@@ -163,6 +163,9 @@ ROUTER_CODES: Final = (
     Code("secrets-file-unusable", ERROR, "A file of secrets can't be read by the service, or a line of it is wrong."),
     Code("secrets-file-open", WARNING, "Every user of the machine can read or write a file of secrets."),
     Code("secret-unusable", ERROR, "No scheme of the sender can make a key of a secret."),
+    Code(
+        "secret-doubtful", WARNING, "A secret looks as if its name, or quotes around it, were taken for a part of it."
+    ),
     Code("no-secret", ERROR, "Requests must be verified, and there is no secret to verify them with."),
     Code("secrets-not-used", WARNING, "Requests are not verified, so that secrets are not used."),
     Code("no-verify-token", WARNING, "The sender asks with a verify token, and no secret is called `verify-token`."),

@@ -4,6 +4,8 @@ Tests for C{webhookrx try --config}.
 
 from __future__ import annotations
 
+import base64
+import hmac
 import json
 import os
 import shlex
@@ -98,6 +100,33 @@ class TryConfigTests(CommandCase):
         """Return the verdict of each decision."""
         _, facts = self.facts(request, *arguments)
         return {each["decision"]: each["verdict"] for each in facts["decisions"]}
+
+    def test_header_of_a_signature(self) -> None:
+        """What is missing is told apart from what is there twice, or is no signature."""
+        signature = "X-Hub-Signature-256: abc\n"
+        for count, words in enumerate(("is not there.", "is there once: it is not of the form", "more than once.")):
+            request = PUSH.replace("\n\n", f"\n{signature * count}\n")
+            _, facts = self.facts(request, "--peer", "192.0.2.7")
+            self.assertIn(words, facts["decisions"][-1]["why"])
+
+    def test_url(self) -> None:
+        """A signature over another URL is told with the public_url that it would be right for, when that is near."""
+        config = "sources: [{name: square, paths: /sq, sender: square, secrets_file: secrets, public_url: 'URL'}]\n"
+        self.write("config.yaml", config.replace("URL", "https://logs.example:8443"))
+        for host, told in (
+            ("logs.example", 'It is right for the public_url "https://logs.example", which is'),
+            ("logs.example:8443", None),
+            ("hooks.example", "This sender signs the URL, too: public_url is"),
+        ):
+            code = hmac.digest(SECRET.encode(), f"https://{host}/sq{{}}".encode(), "sha256")
+            signature = base64.b64encode(code).decode()
+            _, facts = self.facts(f"POST /sq HTTP/1.1\nX-Square-HmacSha256-Signature: {signature}\n\n{{}}")
+            why = next(each["why"] for each in facts["decisions"] if each["decision"] == "signature")
+            self.assertIn(told or "signed with the secret", why)
+            self.assertNotIn(signature, why)
+        request = f"POST /sq HTTP/1.1\nHost: hooks.example\nX-Square-HmacSha256-Signature: {signature}\n\n{{}}"
+        _, facts = self.facts(request)
+        self.assertIn('It is right for the public_url "https://hooks.example"', facts["decisions"][-1]["why"])
 
     def test_stored(self) -> None:
         """Each decision is told with why, the answer byte for byte, and the message as it would be written."""

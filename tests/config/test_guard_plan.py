@@ -31,10 +31,18 @@ class GuardPlanTests(GuardCase):
         self.assertEqual(f"{signed}.", self.plan(f"sender: demo\nsecrets_file: {self.secrets}")[0])
         noted = self.plan(f"sender: demo\nsecrets_file: {self.secrets}\nverify: note")[0]
         self.assertEqual(f"{signed}; others are taken, too, and say so.", noted)
+        anyone = "and no token is needed: whoever reaches the port can send as"
         self.assertEqual(
-            "Requests of demo are not verified, although they could be.", self.plan("sender: demo\nverify: off")[0]
+            f"Requests of demo are not verified, although they could be, {anyone} demo.",
+            self.plan("sender: demo\nverify: off")[0],
         )
-        self.assertEqual("Requests of demo-plain are not verified.", self.plan("sender: demo-plain")[0])
+        self.assertEqual(
+            f"Requests of demo-plain are not verified, {anyone} demo-plain.", self.plan("sender: demo-plain")[0]
+        )
+        tokens = self.write("one-token", "edge = t0ken\n")
+        plan = self.plan(f"sender: demo-plain\nauth_token_file: {tokens}")
+        self.assertEqual("Requests of demo-plain are not verified.", plan[0])
+        self.assertEqual("A token is needed at header:authorization (edge).", plan[-1])
         shown = self.plan(f"sender: demo-tokens\nsecrets_file: {self.secrets}")[0]
         self.assertIn("verified by the secret itself at header:x-demo-token, with 1 secret (one).", shown)
 

@@ -288,6 +288,7 @@ BAD = (
     ("verify: {a: b}", "3: verify: It takes one value."),
     ("secrets_file: []", "3: secrets_file: The list is empty"),
     ("signing_certs: /no/such", '3: signing_certs: "/no/such" does not exist.'),
+    ("signing_certs: S", '3: signing_certs: "secrets" has no public key that can be used'),
     ("fetch_keys: maybe", '3: fetch_keys: "maybe" is neither yes nor no'),
     ("sources: [{fetch_keys: yes}]", "3: sources[0].fetch_keys: It holds for the whole service"),
     ("sources: [{networks: {a: N}}]", "3: sources[0].networks: It holds for the whole service"),
@@ -363,6 +364,34 @@ class MistakeTests(GuardCase):
         self.assertIn('"secrets" can be read or written by every user: chmod 640 or less.', warning)
         (error,) = self.errors(f"sender: demo-base64\nsecrets_file: {self.secrets}")
         self.assertIn("no key can be made of it", error)
+
+    def test_doubtful_secrets(self) -> None:
+        """A secret that is hardly meant as it is read is a warning with its line; a file in UTF-16 is an error."""
+        doubtful = self.write("doubtful", f"one = {SECRET}\ntwo={SECRET}\n")
+        (warning,) = self.warnings(f"sender: demo\nsecrets_file: {doubtful}")
+        self.assertIn('x.yaml:4: secrets_file: "doubtful", line 2: The whole line is taken for the secret.', warning)
+        self.assertNotIn(SECRET, warning)
+        with open(doubtful, "wb") as file:
+            file.write(f"one = {SECRET}\n".encode("utf-16"))
+        (error,) = self.errors(f"sender: demo\nsecrets_file: {doubtful}")
+        self.assertIn('"doubtful" is in UTF-16; write it in UTF-8.', error)
+
+    def test_setting_that_a_verifier_needs(self) -> None:
+        """A setting that is missing is said once, and not as a lack of secrets, too."""
+        (error,) = self.errors("sender: paypal\nfetch_keys: yes")
+        self.assertIn('3: sender: "paypal" needs "webhook_id" in sender_settings', error)
+
+    def test_several_forms(self) -> None:
+        """A secret that no scheme can use is told with all forms that one could have."""
+        (error,) = self.errors(f"sender: standard-webhooks\nsecrets_file: {self.secrets}")
+        for form in ("whsec_", "whpk_"):
+            self.assertIn(f"is not Base64 behind {form}.", error)
+
+    def test_key_in_place(self) -> None:
+        """A key in PEM that stands among the secrets itself is told to be a file of its own."""
+        pasted = self.write("pasted", "wise = -----BEGIN PUBLIC KEY-----\n")
+        (error,) = self.errors(f"sender: wise\nsecrets_file: {pasted}")
+        self.assertIn("is a file of its own, as NAME = @FILE.", error)
 
     def test_quota_that_loses(self) -> None:
         """A quota for a sender that does not send again after 429 is a warning."""

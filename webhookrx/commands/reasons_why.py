@@ -4,12 +4,14 @@ Why a decision of a guard has let a request through, or has not: sentences for a
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
 from webhookrx.commands.terminal import counted
 from webhookrx.diagnostics import quoted
-from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, STALE_SIGNATURE
+from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE
 from webhookrx.guard.guard import Guard
 from webhookrx.guard.passage import Passage
 from webhookrx.intake.head import Head
@@ -66,15 +68,30 @@ def why_not(decision: str, guard: Guard, passage: Passage, refused: Refused) -> 
         client = head.peer.client
         if client is None:
             return "the connection has no verified certificate"
-        names = ", ".join(quoted(name) for name in (*client.san, client.cn) if name) or "no name"
+        names = ", ".join(quoted(name) for name in dict.fromkeys((*client.san, client.cn)) if name) or "no name"
         return f"the certificate has {names}, sha256:{client.fingerprint}; none is allowed"
     if decision == "token" and parts.tokens is not None:
         return f"at {parts.tokens.place} is none that is accepted, or it is there twice"
     if decision in ("secret", "signature") and parts.verifier is not None:
         skew = passage.unverified.skew if passage.unverified is not None else None
         late = "" if skew is None else f" It is signed {_apart(skew)}."
-        return f"{_schemes(parts.verifier)}: {refused.detail}{late}{_line_break(parts.verifier, passage, refused)}"
+        if refused.reason is SIGNATURE_MISSING:
+            hint = _header(parts.verifier, head)
+        else:
+            hint = _line_break(parts.verifier, passage, refused) or _url(parts.verifier, passage, refused)
+        return f"{_schemes(parts.verifier)}: {refused.detail}{late}{hint}"
     return refused.detail
+
+
+def _header(verifier: Verifier, head: Head) -> str:
+    """Return what of a header with a signature is wrong; empty for a sender with another place for it."""
+    places = [place for way in verifier.ways for place in way.scheme.places]
+    if not places or not all(place.only_header for place in places):
+        return ""
+    most = max(len(head.values(place.only_header)) for place in places)
+    if most == 1:
+        return " The header is there once: it is not of the form, or lacks something that is signed with it."
+    return " The header is there more than once." if most else " The header is not there."
 
 
 def _line_break(verifier: Verifier, passage: Passage, refused: Refused) -> str:
@@ -88,6 +105,29 @@ def _line_break(verifier: Verifier, passage: Passage, refused: Refused) -> str:
     if isinstance(outcome, Verified) or outcome.reason is STALE_SIGNATURE:
         return " It is right for the body without the line break at its end."
     return ""
+
+
+def _url(verifier: Verifier, passage: Passage, refused: Refused) -> str:
+    """Return with which URL a signature is not right, and with which of some near ones it would be."""
+    if refused.reason is not BAD_SIGNATURE or not verifier.signs_url:
+        return ""
+    mine = verifier.public_url
+    query = parse_query(passage.head.query or b"")
+    for url in _near_urls(mine, passage.head):
+        outcome = verifier.at(url).begin(passage.head, query).finish(passage.body, 0)
+        if isinstance(outcome, Verified) or outcome.reason is STALE_SIGNATURE:
+            return f" It is right for the public_url {quoted(url)}, which is {quoted(mine)} here."
+    return f" This sender signs the URL, too: public_url is {quoted(mine)}."
+
+
+def _near_urls(url: str, head: Head) -> Iterator[str]:
+    """Yield what an operator may have meant by C{public_url}: the other scheme, another port, the host of a request."""
+    _, _, rest = url.partition("://")
+    own = rest.partition("/")[0]
+    shown = [value.decode("latin-1") for value in head.values(b"host")]
+    hosts = dict.fromkeys(each for host in (own, *shown) for each in (host, re.sub(r":\d+\Z", "", host)))
+    for host in hosts:
+        yield from (near for scheme in ("https", "http") if (near := f"{scheme}://{host}") != url)
 
 
 def lack_of_recording(decision: str, guard: Guard, head: Head, refused: Refused) -> str:

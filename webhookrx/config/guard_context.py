@@ -9,9 +9,10 @@ from dataclasses import dataclass
 
 from webhookrx.config.files import absolute, read_file
 from webhookrx.config.option_reader import OptionReader
-from webhookrx.diagnostics import nearest, quoted_short
+from webhookrx.diagnostics import nearest, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.senders.definition import SenderDefinition
+from webhookrx.senders.signatures.key_sets import key_set
 from webhookrx.senders.signatures.outcome import KeyUnavailable
 
 
@@ -85,6 +86,17 @@ def read_keys(options: OptionReader) -> KnownKeys:
     """Return the public keys of senders that the service knows. Mistakes are noted."""
     options.paths("signing-certs")
     found = [
-        options.problems.attempt(each.origin, read_file, absolute(each.text)) for each in options.raw("signing-certs")
+        options.problems.attempt(each.origin, _keys_in, absolute(each.text)) for each in options.raw("signing-certs")
     ]
-    return KnownKeys(tuple(each[0] for each in found if each is not None), options.flag("fetch-keys", False))
+    return KnownKeys(tuple(each for each in found if each is not None), options.flag("fetch-keys", False))
+
+
+def _keys_in(path: str) -> bytes:
+    """@raise ConfigError: the file can't be read, or has no key that can be used."""
+    data, _ = read_file(path)
+    if not key_set(data):
+        raise ConfigError(
+            f"{quoted(path)} has no public key that can be used: certificates or public keys in PEM, or a key set in "
+            "JSON, RSA with 2,048 bits at least or P-256."
+        )
+    return data

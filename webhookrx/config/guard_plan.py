@@ -36,7 +36,8 @@ def guard_plan(source: Source, guard: GuardSettings, settings: Settings) -> Iter
         yield f"Refusals: {cost_of_refusal(guard.sender)}"
     if guard.tokens:
         names = ", ".join(token.name for token in guard.tokens)
-        yield f"One of {_counted(len(guard.tokens), 'token')} is needed at {guard.token_place} ({names})."
+        needed = "A token is" if len(guard.tokens) == 1 else f"One of {len(guard.tokens)} tokens is"
+        yield f"{needed} needed at {guard.token_place} ({names})."
     if guard.idempotency is not None:
         where = "in memory alone: without state-dir a restart forgets them"
         kept = where if settings.state_dir is None else f"and kept in {settings.state_dir}"
@@ -45,7 +46,13 @@ def guard_plan(source: Source, guard: GuardSettings, settings: Settings) -> Iter
 
 def _verification(guard: GuardSettings, sender: SenderDefinition, keys: KnownKeys) -> str:
     if guard.verify == "off":
-        return f"Requests of {sender.id} are not verified{', although they could be' if sender.verify else ''}."
+        told = f"Requests of {sender.id} are not verified{', although they could be' if sender.verify else ''}"
+        known = guard.tokens or guard.allow_clients
+        return (
+            f"{told}."
+            if known
+            else f"{told}, and no token is needed: whoever reaches the port can send as {sender.id}."
+        )
     verifier = verifier_of(guard, guard.secrets, keys)
     ways = " or ".join(_scheme(way.scheme.scheme) for way in verifier.ways)
     known = _counted(len(verifier.names), "secret") + (f" ({', '.join(verifier.names)})" if verifier.names else "")

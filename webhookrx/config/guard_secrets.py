@@ -5,6 +5,7 @@ The secrets of a source: their files, and whether its sender's requests can be v
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF16_BE, BOM_UTF16_LE
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
@@ -13,7 +14,13 @@ from webhookrx.config.guard_context import KnownKeys
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.senders.definition import SenderDefinition
-from webhookrx.senders.signatures.named_secrets import MAX_SECRETS, NamedSecret, SecretError, read_secret_lines
+from webhookrx.senders.signatures.named_secrets import (
+    MAX_SECRETS,
+    NamedSecret,
+    SecretError,
+    doubt_about,
+    read_secret_lines,
+)
 from webhookrx.senders.signatures.verifier import Verifier, asks_for_secrets
 from webhookrx.settings import GuardSettings, Signature
 
@@ -71,6 +78,9 @@ class SecretFiles:
         data = self._content(index, path)
         if data is None:
             return
+        if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
+            self._blame(index, "secrets-file-unusable", f"{quoted(path)} is in UTF-16; write it in UTF-8.")
+            return
         key_reader = self._key_reader(index) if with_files else None
         try:
             secrets = read_secret_lines(data.decode("utf-8", "surrogateescape"), key_reader)
@@ -80,11 +90,16 @@ class SecretFiles:
             return
         for line_number, secret in secrets:
             known = KnownSecret(secret, path, line_number, index)
+            doubt = doubt_about(secret, known.line)
+            if doubt:
+                self._blame(index, "secret-doubtful", f"{known.place}: {doubt}")
             other = next((each for each in self.known if each.secret.name == secret.name), None)
             if other is None:
                 self.known.append(known)
             else:
-                sentence = f"{known.place}: {other.place} has a secret of the same name; write NAME = VALUE."
+                sentence = (
+                    f"{known.place}: {other.place} has a secret of the same name; give each its own, as NAME = VALUE."
+                )
                 self._blame(index, "secrets-file-unusable", sentence)
 
     def _key_reader(self, index: int) -> Callable[[str], bytes]:
@@ -134,10 +149,12 @@ def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> 
         unusable = list(_unusable(guard, files, keys))
         yield from unusable
         has_keys = bool(guard.secrets or keys.files or keys.are_fetched)
-        problem = None if unusable else _why_not(guard, guard.secrets, keys)
+        lacks_setting = any(each.needed and name not in guard.sender_settings for name, each in sender.settings.items())
+        problem = None if unusable or lacks_setting else _why_not(guard, guard.secrets, keys)
         if problem is not None and not has_keys and not asks_for_secrets(sender):
             sentence = (
-                "Nothing can be verified: keys of this sender are in signing_certs, or come with fetch_keys: yes."
+                "Nothing can be verified: this sender publishes its keys. Give signing_certs, or fetch_keys: yes, "
+                "for the whole service."
             )
             yield diagnose("no-secret", about, sentence)
         elif problem is not None:

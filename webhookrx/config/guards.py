@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_secrets import SecretFiles, check_secrets
@@ -19,13 +19,11 @@ from webhookrx.intake.tokens import NamedToken
 from webhookrx.quantities import read_flag
 from webhookrx.senders.definition import SenderDefinition, Setting
 from webhookrx.senders.handshakes.costs import sends_again_after
+from webhookrx.senders.signatures.code_verifiers import CODES_WITH_URL
 from webhookrx.senders.signatures.verifier import names_files
 from webhookrx.settings import GuardSettings, Signature
 
 SettingValue: TypeAlias = str | bool | tuple[str, ...]
-
-CODES_WITH_URL: Final = ("twilio",)
-"""Verifiers in code that need to know the URL."""
 
 
 class ReadGuard(NamedTuple):
@@ -129,7 +127,9 @@ class _GuardResolver:
             sentence = f"The definition {name} has no split; write lines, documents or a JSON pointer."
             self._blame("sender-lacks", "split", sentence)
         if values.idempotency is not None and not sender.delivery:
-            sentence = f"Deliveries of this sender have no ids: the definition {name} has no delivery."
+            sentence = (
+                f"Deliveries of this sender have no ids: the definition {name} has no delivery; write idempotency: off."
+            )
             self._blame("sender-lacks", "idempotency", sentence)
         if values.quota is not None and sends_again_after(sender, 429) is False:
             self._blame(

@@ -60,7 +60,7 @@ class TokenPlace(msgspec.Struct, frozen=True):
         """What a sender is told whose token is not accepted."""
         if self == AUTHORIZATION:
             return BAD_TOKEN.detail
-        return f"The token is missing, repeated, or none that is accepted; it belongs into {_BELONGS[self.kind]}."
+        return f"The token is missing, repeated, or none that is accepted; it belongs in {_BELONGS[self.kind]}."
 
     def shown(self, head: Head, groups: Mapping[str, str]) -> bytes | None:
         """

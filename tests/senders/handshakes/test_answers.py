@@ -84,7 +84,9 @@ class StoredTests(SynchronousTestCase):
         ):
             answers = SenderAnswers(DEFINITIONS["aws-firehose"])
             error = self.assertRaises(AnswerFailed, answers.stored, evidence_of(body), NOW)
-            self.assertEqual(str(error), "The answer to this sender needs /requestId, which is empty or too long.")
+            self.assertEqual(
+                str(error), "The answer to this sender needs /requestId, which is missing, empty or too long."
+            )
             self.assertIs(error.reason, BAD_PAYLOAD)
 
     def test_longest(self) -> None:

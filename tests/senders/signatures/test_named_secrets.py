@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.senders.signatures.named_secrets import MAX_SECRETS, NamedSecret, SecretError, read_secrets
+from webhookrx.senders.signatures.named_secrets import (
+    MAX_SECRETS,
+    NamedSecret,
+    SecretError,
+    doubt_about,
+    read_secrets,
+)
 
 
 class ReadSecretsTests(SynchronousTestCase):
@@ -52,3 +58,29 @@ class ReadSecretsTests(SynchronousTestCase):
         """The names of verify tokens are reserved for them."""
         names = ("verify-token", "verify-token.2", "verify-tokens", "token")
         self.assertEqual([True, True, False, False], [NamedSecret(name, b"x").is_verify_token for name in names])
+
+
+class DoubtAboutTests(SynchronousTestCase):
+    """
+    Tests for L{doubt_about}.
+    """
+
+    def doubts(self, line: str) -> str:
+        (secret,) = read_secrets(line)
+        return doubt_about(secret, 1)
+
+    def test_names_that_are_none(self) -> None:
+        """A line whose beginning looks like a name, but is a part of the secret, is doubtful."""
+        for line in ("main=hunter2", "main =hunter2", "main: hunter2", "my main = hunter2", "main= hunter2"):
+            self.assertIn("write NAME = VALUE", self.doubts(line), line)
+            self.assertNotIn("hunter2", self.doubts(line))
+
+    def test_quotes(self) -> None:
+        """Quotes around a secret belong to it, which is hardly meant."""
+        for line in ('main = "hunter2"', "'hunter2'"):
+            self.assertEqual("The quotes are taken for a part of the secret.", self.doubts(line), line)
+
+    def test_no_doubt(self) -> None:
+        """A secret as services show it is none."""
+        for line in ("main = a=b", "c2VjcmV0cw==", "whsec_c2VjcmV0cw==", "user:pass", "main = x: y", '"', "a/b=c"):
+            self.assertEqual("", self.doubts(line), line)

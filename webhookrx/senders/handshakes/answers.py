@@ -68,7 +68,7 @@ class SenderAnswers:
             return reply_of(answer.stored, values)
         except NoValue as missing:
             raise AnswerFailed(
-                f"The answer to this sender needs {missing.place}, which is empty or too long."
+                f"The answer to this sender needs {missing.place}, which is missing, empty or too long."
             ) from None
 
     def refused(

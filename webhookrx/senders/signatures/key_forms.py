@@ -73,7 +73,9 @@ def public_key(secret: NamedSecret, form: str, algorithm: str, *, strict: bool =
     except (ValueError, UnsupportedAlgorithm):
         key = None
     if not isinstance(key, kind):
-        raise SecretError(f"The secret {secret.name!r} is not a public key for {algorithm}.")
+        is_part = form == "pem" and b"-----END" not in data
+        hint = " A key in PEM is a file of its own, as NAME = @FILE." if is_part else ""
+        raise SecretError(f"The secret {secret.name!r} is not a public key for {algorithm}.{hint}")
     if isinstance(key, RSAPublicKey) and key.key_size < SMALLEST_RSA:
         raise SecretError(f"The RSA key {secret.name!r} has less than {SMALLEST_RSA} bits.")
     return key

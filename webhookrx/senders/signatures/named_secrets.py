@@ -18,6 +18,9 @@ MAX_SECRETS: Final = 16
 _NAMED: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})[ \t]+=[ \t]+(.*)")
 _ANSWERS: Final = "verify-token"
 
+#: A line without a name that was probably meant to have one. Padding of Base64 has nothing behind its equals signs.
+_MEANT_NAMED: Final = re.compile(rb"[A-Za-z0-9._ -]{1,100}?([ \t]*=|:[ \t])[ \t]*[^= \t].*", re.DOTALL)
+
 
 class SecretError(ValueError):
     """
@@ -84,3 +87,20 @@ def read_secret_lines(text: str, read_file: Callable[[str], bytes] | None = None
     if not secrets:
         raise SecretError("There is no secret in it.")
     return list(secrets.values())
+
+
+def doubt_about(secret: NamedSecret, line: int) -> str:
+    """
+    Return what may be wrong with a secret that can be used, as a sentence; empty if nothing is.
+
+    @param line: where it is in its file, from 1.
+    """
+    value = secret.value
+    if secret.name == str(line) and _MEANT_NAMED.fullmatch(value):
+        return (
+            "The whole line is taken for the secret. If it begins with a name, write NAME = VALUE, with blanks around "
+            "the equals sign and a name of letters, digits, dots, dashes and underscores."
+        )
+    if len(value) > 1 and value[:1] == value[-1:] and value[:1] in (b"'", b'"'):
+        return "The quotes are taken for a part of the secret."
+    return ""

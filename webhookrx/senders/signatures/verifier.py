@@ -7,11 +7,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Final
+from copy import copy
 
 from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
 from webhookrx.senders.signatures.algorithms import SecretItself, algorithm_with
-from webhookrx.senders.signatures.code_verifiers import WITHOUT_SECRETS, CodeOptions, KeySource, code_verifier
+from webhookrx.senders.signatures.code_verifiers import (
+    CODES_WITH_URL,
+    WITHOUT_SECRETS,
+    CodeOptions,
+    KeySource,
+    code_verifier,
+)
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
@@ -81,6 +88,22 @@ class Verifier:
     def shows_secret(self) -> bool:
         """Whether requests show a secret itself, so that they must not come in the open."""
         return any(way.scheme.is_equal for way in self.ways)
+
+    @property
+    def signs_url(self) -> bool:
+        """Whether a way to prove a request covers the URL that it was sent to."""
+        return any("url" in way.scheme.text.places or way.scheme.scheme.code in CODES_WITH_URL for way in self.ways)
+
+    @property
+    def public_url(self) -> str:
+        """What stands for the URL of the source, as the operator gives it; empty without one."""
+        return self._public_url
+
+    def at(self, public_url: str) -> Verifier:
+        """Return one with the same secrets for a source with another URL."""
+        other = copy(self)
+        other._public_url = public_url
+        return other
 
     @property
     def binds_body(self) -> bool:
@@ -169,7 +192,7 @@ def _ways(
     chosen = _chosen(definition, settings)
     several = len(chosen) > 1
     ways: list[Way] = []
-    problem = SecretError("There is no secret to check requests with.")
+    problems: dict[str, None] = {}
     for number in chosen:
         scheme = _compiled(definition, number)
         if "url" in scheme.text.places and not public_url:
@@ -184,7 +207,7 @@ def _ways(
             except SecretError as error:
                 if not several:
                     raise
-                problem = error
+                problems[str(error)] = None
             else:
                 usable.append(secret)
         if usable:
@@ -196,7 +219,7 @@ def _ways(
     if any(way.scheme.binds_body for way in ways):
         ways = [way for way in ways if not way.scheme.is_equal]
     if not ways:
-        raise problem
+        raise SecretError(" ".join(problems) or "There is no secret to check requests with.")
     return tuple(ways)
 
 
