@@ -47,12 +47,9 @@ def guard_plan(source: Source, guard: GuardSettings, settings: Settings) -> Iter
 def _verification(guard: GuardSettings, sender: SenderDefinition, keys: KnownKeys) -> str:
     if guard.verify == "off":
         told = f"Requests of {sender.id} are not verified{', although they could be' if sender.verify else ''}"
-        known = guard.tokens or guard.allow_clients
-        return (
-            f"{told}."
-            if known
-            else f"{told}, and no token is needed: whoever reaches the port can send as {sender.id}."
-        )
+        if guard.tokens or guard.allow_clients:
+            return f"{told}."
+        return f"{told}, and no token is needed: whoever reaches the port can send as {sender.id}."
     verifier = verifier_of(guard, guard.secrets, keys)
     ways = " or ".join(_scheme(way.scheme.scheme) for way in verifier.ways)
     known = _counted(len(verifier.names), "secret") + (f" ({', '.join(verifier.names)})" if verifier.names else "")

@@ -354,7 +354,10 @@ class GuardedResource(WebhookResource):
         unverified = request.unverified
         if unverified is not None and unverified.skew is not None and unverified.reason is reason:
             self._traffic.skewed(self.rules.name, unverified.skew)
-            detail = f"{detail} It is {unverified.skew:.0f} s old."
+            skew = unverified.skew
+            detail = (
+                f"{detail} It is {skew:.0f} s old." if skew >= 0 else f"{detail} It is {-skew:.0f} s in the future."
+            )
         if exchange.answer(refusal_to(told, self._consumer), close=costs_connection(reason)):
             self._traffic.refused(reason, detail, str(head.peer), head.method, head.path, self.rules.name)
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
 from copy import copy
+from typing import TYPE_CHECKING, Final
 
 from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
