@@ -1,5 +1,6 @@
 """
-The rows of the table of options that say who may send to a source, and what its sender asks for.
+The rows of the table of options that say who may send to a source, and what its sender asks for; and their values, as
+C{--check} shows them.
 """
 
 from __future__ import annotations
@@ -7,6 +8,8 @@ from __future__ import annotations
 from typing import Final
 
 from webhookrx.config.option import Kind, Option, OptionScope
+from webhookrx.guard.quota_text import show_quota
+from webhookrx.quantities import format_duration
 from webhookrx.settings import GuardSettings
 
 _GUARD: Final = GuardSettings()
@@ -113,3 +116,33 @@ GUARD_OPTIONS: Final[tuple[Option, ...]] = (
         plural="sender_settings",
     ),
 )
+
+
+def guard_rows(guard: GuardSettings) -> dict[str, str]:
+    """
+    Return the value of each option of a guard as people write it, by the name of the option; but for files. Secrets and
+    tokens are not among them.
+    """
+    return {
+        "sender": guard.sender.id if guard.sender is not None else "none",
+        "verify": guard.verify,
+        "handshake": _flag(guard.handshake),
+        "split": guard.split,
+        "idempotency": "off" if guard.idempotency is None else format_duration(guard.idempotency),
+        "quota": "none" if guard.quota is None else show_quota(guard.quota),
+        "allow": " ".join(guard.allow) or "all",
+        "allow-client": " ".join(guard.allow_clients) or "all",
+        "auth-token-in": str(guard.token_place),
+        "public-url": guard.public_url or "none",
+        "sender-setting": " ".join(f"{name}={_text(value)}" for name, value in guard.sender_settings.items()) or "none",
+    }
+
+
+def _text(value: str | bool | tuple[str, ...]) -> str:
+    if isinstance(value, bool):
+        return _flag(value)
+    return value if isinstance(value, str) else ",".join(value)
+
+
+def _flag(value: bool) -> str:
+    return "yes" if value else "no"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from webhookrx.config.endpoints import parse_endpoint
 from webhookrx.config.files import Snapshot, absolute, read_file, signature_of
 from webhookrx.config.guard_context import GuardContext
-from webhookrx.config.guard_report import guard_rows
+from webhookrx.config.guard_options import guard_rows
 from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader, Origin, Problems
 from webhookrx.config.own_senders import OwnSenders

@@ -11,8 +11,7 @@ from typing import NamedTuple
 
 from webhookrx.config.files import absolute
 from webhookrx.config.guard_context import GuardContext
-from webhookrx.config.guard_options import GUARD_OPTIONS
-from webhookrx.config.guard_report import guard_rows
+from webhookrx.config.guard_options import GUARD_OPTIONS, guard_rows
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
 from webhookrx.config.source_tokens import SourceTokens

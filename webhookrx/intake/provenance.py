@@ -87,7 +87,7 @@ class Provenance(msgspec.Struct, frozen=True, gc=False):
     @ivar delivery_id: the id that the sender gives to a delivery, at most L{MAX_TEXT} characters.
     @ivar attempt: which attempt at it this is, as the sender says, likewise.
     @ivar signed_at: the signed moment, nanoseconds since the epoch; None if none is signed.
-    @ivar batch: its place in a batch; None if it was not split.
+    @ivar batch: its place in a bundle; None if it was in none.
     """
 
     sender: str = ""

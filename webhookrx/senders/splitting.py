@@ -106,22 +106,16 @@ def splitter_for(text: str, sender: CompiledSender | None) -> Splitter | None:
     """
     Return what an option C{split} asks for; None for C{no}.
 
-    @param text: C{no}, C{yes} for the sender's own way, C{lines}, C{documents}, or a JSON pointer to an array, or to
-        elements with C{*}.
-    @raise ValueError: it is something else, or the sender has no way of its own; the text is one sentence.
+    @param text: C{no}, C{yes} for the sender's own ways, of which it has some, C{lines}, C{documents}, or a JSON
+        pointer to an array, or to elements with C{*}; the settings were checked.
     """
     if text == "no":
         return None
     if text == "yes":
-        if sender is None:
-            raise ValueError("split: yes needs a sender; without one write lines, documents, or a JSON pointer.")
-        if not sender.definition.splits:
-            raise ValueError(f"The sender {sender.id} puts one event into each request, as far as is known.")
+        assert sender is not None, "it has ways of its own"
         return Splitter(sender.definition.splits)
     if text in ("lines", "documents"):
         return Splitter((Split(by=text),))
-    if not text.startswith("/"):
-        raise ValueError("split is no, yes, lines, documents, or a JSON pointer such as /alerts/*.")
     return Splitter((Split(at=text if "*" in parse_pointer(text) else text + "/*"),))
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 
 from webhookrx.intake.token_masks import PathMask, TokenMask
 from webhookrx.senders.signatures.scheme import SignatureScheme
-from webhookrx.service.source_rules import places_of
 from webhookrx.settings import GuardSettings, Settings, Source
 
 
@@ -20,9 +19,10 @@ def token_mask(source: Source) -> TokenMask | None:
     guard = source.guard
     if guard is None:
         return None
-    shown = [place for scheme in _schemes(guard) if scheme.algorithm == "equal" for place in places_of(scheme)]
-    headers = [place.removeprefix("header:").lower() for place in shown if place.startswith("header:")]
-    parameters = [place.removeprefix("query:") for place in shown if place.startswith("query:")]
+    shown = [scheme for scheme in _schemes(guard) if scheme.algorithm == "equal"]
+    headers = [name for scheme in shown for name in scheme.headers]
+    places = [place for scheme in shown for place in scheme.places]
+    parameters = [place.removeprefix("query:") for place in places if place.startswith("query:")]
     if not (guard.tokens or headers or parameters):
         return None
     return TokenMask(guard.token_place if guard.tokens else None, source.paths, headers, parameters)
@@ -33,8 +33,8 @@ def signature_headers(source: Source) -> frozenset[bytes]:
     guard = source.guard
     if guard is None:
         return frozenset()
-    signed = [place for scheme in _schemes(guard) if scheme.algorithm != "equal" for place in places_of(scheme)]
-    return frozenset(place.removeprefix("header:").lower().encode() for place in signed if place.startswith("header:"))
+    signed = [scheme for scheme in _schemes(guard) if scheme.algorithm != "equal"]
+    return frozenset(name.encode() for scheme in signed for name in scheme.headers)
 
 
 def _schemes(guard: GuardSettings) -> tuple[SignatureScheme, ...]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from webhookrx.router.steps.processing import Processing
     from webhookrx.router.steps.step import Preprocessing
     from webhookrx.senders.classifier import Classifier
-    from webhookrx.senders.signatures.scheme import SignatureScheme
 
 
 def rules_of(source: Source, settings: Settings) -> SourceRules:
@@ -86,18 +85,12 @@ def masked_headers(source: Source, settings: Settings) -> frozenset[str]:
     they are masked anyway: a request may come to the wrong source.
     """
     guards = [each.guard for each in settings.sources if each.guard is not None]
-    senders = [guard.sender for guard in guards if guard.sender is not None]
+    senders = list({guard.sender.id: guard.sender for guard in guards if guard.sender is not None}.values())
     senders += settings.router.senders if settings.router is not None else ()
-    places = [place for sender in senders for scheme in sender.schemes for place in places_of(scheme)]
-    names = {place.removeprefix("header:").lower() for place in places if place.startswith("header:")}
+    names = {name for sender in senders for scheme in sender.schemes for name in scheme.headers}
     if source.guard is not None and source.guard.token_place.kind == "header":
         names.add(source.guard.token_place.name)
     return frozenset(name for name in names if not is_masked(name))
-
-
-def places_of(scheme: SignatureScheme) -> tuple[str, ...]:
-    """Return the places of the signatures of a scheme."""
-    return (scheme.at,) if isinstance(scheme.at, str) else scheme.at
 
 
 def classifier_for(settings: Settings) -> Classifier | None:

@@ -123,3 +123,8 @@ class SignatureScheme(DataFileType, frozen=True):
     def places(self) -> tuple[str, ...]:
         """C{at} as a tuple, in the order of the file."""
         return (self.at,) if isinstance(self.at, str) else self.at
+
+    @property
+    def headers(self) -> tuple[str, ...]:
+        """The names of headers among its places, in lower case; C{x-a-*} is all that begin with C{x-a-}."""
+        return tuple(place.removeprefix("header:").lower() for place in self.places if place.startswith("header:"))
