@@ -19,7 +19,7 @@ from tests.http.guarded_wire import NOW, GuardedWire, sender_named
 from tests.http.wire import Response, post
 from webhookrx.errors import NoRoom, NotStored
 from webhookrx.guard.quota import BUCKETS_SIZE, Buckets, SourceQuota
-from webhookrx.http.guarded_resource import GuardedRequest
+from webhookrx.http.guarded_request import GuardedRequest
 from webhookrx.http.interfaces import IReceiver
 from webhookrx.http.resources import DIRECT
 from webhookrx.intake.client_patterns import ClientPatterns
