@@ -104,7 +104,8 @@ def floors() -> str:
     contracts = ConfigParser()
     contracts.read(ROOT / "setup.cfg", encoding="utf-8")
     layers = contracts["importlinter:contract:floors"]["layers"].strip().replace("webhookrx.", "")
-    with_twisted = layers.replace("\ninterfaces\n", f"\n{'interfaces':<60}Twisted lives from here up\n")
+    lowest = "interfaces | wire_interfaces"
+    with_twisted = layers.replace(f"\n{lowest}\n", f"\n{lowest:<60}Twisted lives from here up\n")
     return f"```text\n{with_twisted}\n```\n"
 
 

@@ -24,9 +24,9 @@ from webhookrx.http.answers import FAILED, RETRY_AFTER
 from webhookrx.http.body import DISCARDED_BODY, DiscardedBody
 from webhookrx.http.interfaces import Policy
 from webhookrx.http.states import HANDSHAKE
-from webhookrx.interfaces import IOverload
 from webhookrx.settings import Limits
 from webhookrx.testing import RecordingConsumer
+from webhookrx.wire_interfaces import IOverload
 
 
 def refused(reason: str) -> dict[str, str]:

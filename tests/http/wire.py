@@ -22,9 +22,9 @@ from webhookrx.http.resources import RecordRequest, RootResource, WebhookResourc
 from webhookrx.http.site import Site
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.judge import Receipt, SourceRules
-from webhookrx.interfaces import ITraffic
 from webhookrx.settings import Limits
 from webhookrx.testing import RecordingConsumer
+from webhookrx.wire_interfaces import ITraffic
 
 RECEIVED = 1_767_323_045_678_901_234
 NOON = 1_767_268_800.0  # Thu, 01 Jan 2026 12:00:00 GMT

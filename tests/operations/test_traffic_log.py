@@ -16,11 +16,11 @@ from zope.interface.verify import verifyObject
 
 from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH
 from webhookrx.guard.bundle_judge import JudgedBundle
-from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.traffic_log import TrafficLog, shown
 from webhookrx.testing import make_message
+from webhookrx.wire_interfaces import ITraffic
 
 
 class TrafficLogTests(SynchronousTestCase):

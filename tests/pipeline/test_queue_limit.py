@@ -7,7 +7,6 @@ from math import inf
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from webhookrx.interfaces import IStandingQueue
 from webhookrx.pipeline.queue_limit import (
     CALM,
     FIRST,
@@ -21,6 +20,7 @@ from webhookrx.pipeline.queue_limit import (
     StandingQueue,
     StoreSize,
 )
+from webhookrx.wire_interfaces import IStandingQueue
 
 MiB = 1024 * 1024
 

@@ -10,7 +10,6 @@ from unittest import mock
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
-from webhookrx.interfaces import IOverload
 from webhookrx.transport import overload
 from webhookrx.transport.overload import (
     DROPPED,
@@ -24,6 +23,7 @@ from webhookrx.transport.overload import (
     Overload,
     UnreadQueue,
 )
+from webhookrx.wire_interfaces import IOverload
 
 
 class Rule:

@@ -32,8 +32,9 @@ from webhookrx.http.resources import (
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, unpacked
-from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer, ITraffic
+from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer
 from webhookrx.senders.handshakes import HandshakeAnswer
+from webhookrx.wire_interfaces import ITraffic
 
 DUPLICATE = FixedAnswer(200, b'{"status":"received","duplicate":true}')
 """The answer to a delivery that was stored before."""

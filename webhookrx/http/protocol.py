@@ -79,7 +79,8 @@ from webhookrx.http.states import (
 from webhookrx.http.transport_queries import client_of, descriptor_of, peer_of, unread_bytes, untaken_bytes
 from webhookrx.intake.head import Peer
 from webhookrx.intake.judge import Admission
-from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
+from webhookrx.interfaces import IMessageConsumer
+from webhookrx.wire_interfaces import IOverload, ITraffic
 
 if TYPE_CHECKING:
     from twisted.web.server import Request

@@ -45,7 +45,8 @@ from webhookrx.intake.judge import judge as judge_values
 from webhookrx.intake.line_judge import UsualJudge, judge_for_lines
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.intake.remembered import Remembered
-from webhookrx.interfaces import Acknowledge, IMessageConsumer, ITraffic
+from webhookrx.interfaces import Acknowledge, IMessageConsumer
+from webhookrx.wire_interfaces import ITraffic
 
 #: Takes a request that was read: its head, and its body unpacked.
 RecordRequest: TypeAlias = Callable[[Head, bytes], None]

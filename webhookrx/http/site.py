@@ -24,8 +24,9 @@ from webhookrx.http.protocol import HTTPProtocol
 from webhookrx.http.twisted_request import Request
 from webhookrx.intake.client_address import sender_of
 from webhookrx.intake.head import Head
-from webhookrx.interfaces import IMessageConsumer, IOverload, ITraffic
+from webhookrx.interfaces import IMessageConsumer
 from webhookrx.settings import Limits
+from webhookrx.wire_interfaces import IOverload, ITraffic
 
 
 @implementer(IOverload)

@@ -19,7 +19,7 @@ from webhookrx.http.transport_queries import client_of
 from webhookrx.intake.client_address import normal_ip
 from webhookrx.intake.head import Head, Peer
 from webhookrx.intake.judge import Admission, Refused
-from webhookrx.interfaces import ITraffic
+from webhookrx.wire_interfaces import ITraffic
 
 
 class MatchedResource(Resource):

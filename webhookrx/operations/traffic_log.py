@@ -16,10 +16,10 @@ from twisted.python.failure import Failure
 from zope.interface import implementer
 
 from webhookrx.errors import Reason
-from webhookrx.interfaces import ITraffic
 from webhookrx.operations.counters import Counters, SecretUse, Skews
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.store_counts import BOUNDS, TakenCounts
+from webhookrx.wire_interfaces import ITraffic
 
 if TYPE_CHECKING:
     from webhookrx.guard.bundle_judge import JudgedBundle

@@ -13,7 +13,7 @@ from math import inf
 
 from zope.interface import implementer
 
-from webhookrx.interfaces import IStandingQueue
+from webhookrx.wire_interfaces import IStandingQueue
 
 KiB = 1024
 

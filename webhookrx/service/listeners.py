@@ -19,7 +19,7 @@ from zope.interface import implementer
 from webhookrx.errors import BAD_REQUEST, TOO_MANY_CONNECTIONS, WebhookrxError
 from webhookrx.http.connections import Connections
 from webhookrx.http.site import Site
-from webhookrx.interfaces import IMessageConsumer, ITraffic
+from webhookrx.interfaces import IMessageConsumer
 from webhookrx.pipeline.queue_limit import StandingQueue
 from webhookrx.settings import TLS, FileContents, Limits, Listener
 from webhookrx.transport.accept import AcceptFailures
@@ -30,6 +30,7 @@ from webhookrx.transport.overload import Overload
 from webhookrx.transport.server_context import ServerConnectionCreator
 from webhookrx.transport.swappable_endpoint import SwappableEndpoint
 from webhookrx.transport.turn_end import TurnEnd
+from webhookrx.wire_interfaces import ITraffic
 
 _log = Logger()
 

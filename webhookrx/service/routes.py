@@ -13,11 +13,12 @@ from webhookrx.http.resources import Judge, RecordRequest, RootResource, Webhook
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, SourceRules
-from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer, ITraffic
+from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.service.masks import signature_headers, token_mask
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, json_files, rules_of
 from webhookrx.settings import FileContents, GuardSettings, Settings, Source
+from webhookrx.wire_interfaces import ITraffic
 
 if TYPE_CHECKING:
     from webhookrx.guard.quota import Buckets

@@ -17,10 +17,10 @@ from zope.interface import implementer
 
 from webhookrx.config.specs import split_spec
 from webhookrx.errors import ConfigError
-from webhookrx.interfaces import ITLSCreator
 from webhookrx.settings import Listener
 from webhookrx.transport.proxy_protocol import BadHeader, ProxyProtocolEndpoint
 from webhookrx.transport.swappable_endpoint import SwappableEndpoint
+from webhookrx.wire_interfaces import ITLSCreator
 
 
 def build_endpoint(

@@ -15,7 +15,7 @@ from typing import Protocol
 
 from zope.interface import implementer
 
-from webhookrx.interfaces import IOverload, IStandingQueue
+from webhookrx.wire_interfaces import IOverload, IStandingQueue
 
 #: Connections that are served in one turn.
 SERVED = 128

@@ -15,10 +15,10 @@ from zope.interface import implementer
 
 from webhookrx.config.pem import load_key_and_chain
 from webhookrx.errors import ConfigError
-from webhookrx.interfaces import ITLSCreator
 from webhookrx.settings import TLS, FileContents
 from webhookrx.transport.client_cert_policy import apply_client_cert_policy
 from webhookrx.transport.openssl_calls import limit_groups
+from webhookrx.wire_interfaces import ITLSCreator
 
 # Forward secrecy and authenticated encryption only: Mozilla's "intermediate" profile without its finite fields. The
 # order is ours, cheapest first, but a client that puts ChaCha20 first gets it: its processor has no AES.

@@ -23,12 +23,12 @@ from twisted.protocols.tls import TLSMemoryBIOFactory
 from twisted.python.failure import Failure
 from zope.interface import implementer
 
-from webhookrx.interfaces import ITLSCreator
 from webhookrx.transport.accept import AcceptFailures, AcceptGate
 from webhookrx.transport.immediate_write import ImmediateWriteServer, ImmediateWriteUNIXServer
 from webhookrx.transport.native_tls import TLSServer, TLSUNIXServer
 from webhookrx.transport.nested_epoll import NestedEpoll
 from webhookrx.transport.worker_port import SharedPort
+from webhookrx.wire_interfaces import ITLSCreator
 
 
 @implementer(IProtocol)
