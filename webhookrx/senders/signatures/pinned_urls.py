@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-#: The reference pattern of Amazon's validators for the host, U{https://github.com/aws/aws-js-sns-message-validator}.
-_SNS: Final = r"https://sns\.[a-z0-9-]{3,40}\.amazonaws\.com(?:\.cn)?(?::443)?/"
+#: As Amazon's validators have it, U{https://github.com/aws/aws-js-sns-message-validator}, but with names of regions in
+#: place of any name: C{sns.s3-us-west-2.amazonaws.com} has what the owner of the bucket C{sns} puts there.
+_SNS: Final = r"https://sns\.[a-z]{2,4}(?:-[a-z]{2,16}){1,3}-[0-9]{1,2}\.amazonaws\.com(?:\.cn)?(?::443)?/"
 _GUID: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 
 SNS_CERTIFICATE: Final = re.compile(_SNS + r"[A-Za-z0-9_-]{1,200}\.pem")
