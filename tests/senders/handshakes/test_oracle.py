@@ -175,6 +175,8 @@ class OracleTests(SynchronousTestCase):
             (b'"{}"', False),
             (b"12", False),
             (b"", False),
+            (b'{"\xff":1}', False),
+            (b'{"a":' + b"[" * 50_000, False),
             (b"[" + large + b"]", False),
         ):
             written = b64encode(hmac.digest(key, body, "sha256")).decode()

@@ -18,6 +18,7 @@ from webhookrx.senders.signatures.code_verifiers import CodeOptions
 from webhookrx.senders.signatures.key_forms import key_bytes
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.pieces import hmac_of
 from webhookrx.senders.signatures.signed_request import SignedRequest, text_of
 from webhookrx.senders.signatures.strict_encodings import from_base64
 from webhookrx.yield_point import yield_point
@@ -77,7 +78,7 @@ class AdyenVerifier:
             return None
         signed = b":".join(part for part in parts if part is not None)
         for name, key in self._keys:
-            if hmac.compare_digest(hmac.digest(key, signed, "sha256"), signature):
+            if hmac.compare_digest(hmac_of(key, "sha256", signed), signature):
                 return name
         return None
 

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 
 from webhookrx.senders.signatures.key_forms import key_bytes, public_key
 from webhookrx.senders.signatures.named_secrets import NamedSecret
+from webhookrx.senders.signatures.pieces import Context, feed
 from webhookrx.senders.signatures.public_keys import PublicKeys
 from webhookrx.senders.signatures.scheme import (
     DIGEST_ALGORITHMS,
@@ -25,16 +26,6 @@ from webhookrx.senders.signatures.scheme import (
 )
 from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.senders.signatures.signed_text import SignedText
-
-
-class Context(Protocol):
-    """A digest in the making, as of C{hashlib}."""
-
-    def update(self, data: bytes | memoryview, /) -> object:
-        """Take in bytes."""
-
-    def digest(self) -> bytes:
-        """Return the digest of all so far."""
 
 
 class Algorithm(Protocol):
@@ -91,8 +82,7 @@ class Mac:
         before = text.before(request)
         if before is None:
             return None
-        for context in contexts:
-            context.update(before)
+        feed(contexts, before)
         return contexts
 
     def end(
@@ -104,7 +94,7 @@ class Mac:
             return None
         for name, context, outer in zip(self.names, contexts, self._outer, strict=True):
             if after:
-                context.update(after)
+                feed((context,), after)
             whole = outer.copy()
             whole.update(context.digest())
             mac = whole.digest()
@@ -142,7 +132,9 @@ class SecretDigest:
             before = text.before(request)
             if before is None:
                 return None
-            contexts.append(self._new(before))
+            context = self._new()
+            feed((context,), before)
+            contexts.append(context)
         return contexts
 
     def end(
@@ -154,7 +146,7 @@ class SecretDigest:
             after = text.after(request)
             if after is None:
                 return None
-            context.update(after)
+            feed((context,), after)
             digest = context.digest()
             if any(compare_digest(digest, signature) for signature in signatures):
                 return name

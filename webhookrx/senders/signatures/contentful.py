@@ -17,7 +17,8 @@ from webhookrx.senders.signatures.code_verifiers import CodeOptions
 from webhookrx.senders.signatures.key_forms import key_bytes
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
-from webhookrx.senders.signatures.signed_request import SignedRequest, pieces_of
+from webhookrx.senders.signatures.pieces import feed
+from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.senders.signatures.strict_encodings import from_hex
 
 MAX_HEADERS: Final = 64
@@ -80,9 +81,7 @@ class ContentfulVerifier:
     def _codes(self, before: bytes, body: bytes) -> list[tuple[str, bytes]]:
         """Return what each key makes of a request."""
         contexts = [(name, hmac.new(key, before, "sha256")) for name, key in self._keys.items()]
-        for piece in pieces_of(body):
-            for _, context in contexts:
-                context.update(piece)
+        feed([context for _, context in contexts], body)
         return [(name, context.digest()) for name, context in contexts]
 
 

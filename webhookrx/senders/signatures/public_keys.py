@@ -8,14 +8,12 @@ import hashlib
 import io
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from webhookrx.senders.signatures.signed_request import SignedRequest, pieces_of
+from webhookrx.senders.signatures.pieces import Context, feed
+from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.senders.signatures.signed_text import SignedText
 from webhookrx.yield_point import run_unlocked
-
-if TYPE_CHECKING:
-    from webhookrx.senders.signatures.algorithms import Context
 
 
 class PublicKeys:
@@ -42,7 +40,7 @@ class PublicKeys:
         if before is None:
             return None
         context: Context = hashlib.new(self._digest) if self._digest else _Text()
-        context.update(before)
+        feed((context,), before)
         return [context]
 
     def end(
@@ -53,7 +51,7 @@ class PublicKeys:
         if after is None:
             return None
         (context,) = contexts
-        context.update(after)
+        feed(contexts, after)
         digest = context.digest()
         for name, key in zip(self.names, self._keys, strict=True):
             for signature in signatures:
@@ -118,6 +116,5 @@ def is_signed_by(key: Any, algorithm: str, signature: bytes, text: bytes) -> boo
     """
     kind, _, digest = algorithm.partition("-")
     context = hashlib.new(digest)
-    for piece in pieces_of(text):
-        context.update(piece)
+    feed((context,), text)
     return _checker(kind, digest)(key, signature, context.digest())

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
 
@@ -16,7 +16,7 @@ from webhookrx.errors import RequestRefused
 from webhookrx.intake.head import Head
 from webhookrx.intake.json_body import json_or_missing
 from webhookrx.intake.urlencoded import parse_query
-from webhookrx.yield_point import PIECE, yield_point
+from webhookrx.senders.signatures.pieces import pieces_of
 
 #: Of a source: what the operator gives of the settings that a definition names.
 Settings: TypeAlias = Mapping[str, "str | bool | tuple[str, ...]"]
@@ -137,18 +137,6 @@ class SignedRequest:
         for piece in pieces_of(self.body):
             checksum = zlib.crc32(piece, checksum)
         return b"%d" % checksum
-
-
-def pieces_of(data: bytes) -> Iterator[bytes | memoryview]:
-    """Yield bytes in pieces, with a yield point before each but the first."""
-    if len(data) <= PIECE:
-        yield data
-        return
-    view = memoryview(data)
-    for start in range(0, len(data), PIECE):
-        if start:
-            yield_point()
-        yield view[start : start + PIECE]
 
 
 def text_of(value: Any) -> bytes | None:

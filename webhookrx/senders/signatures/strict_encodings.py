@@ -8,9 +8,14 @@ import binascii
 from collections.abc import Callable
 from typing import Final
 
+LONGEST: Final = 64 * 1024
+"""Bytes of a text that is read at all: no key and no signature comes near it, and bodies have room for more."""
+
 
 def from_hex(text: bytes) -> bytes | None:
     """Read hexadecimal digits in either case; None for anything else."""
+    if len(text) > LONGEST:
+        return None
     try:
         return binascii.unhexlify(text)
     except ValueError:
@@ -19,6 +24,8 @@ def from_hex(text: bytes) -> bytes | None:
 
 def from_base64(text: bytes) -> bytes | None:
     """Read Base64 with its padding and without a bit that means nothing (RFC 4648 section 3.5); None if it is not."""
+    if len(text) > LONGEST:
+        return None
     try:
         value = binascii.a2b_base64(text, strict_mode=True)
     except ValueError:

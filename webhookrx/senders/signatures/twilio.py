@@ -19,6 +19,7 @@ from webhookrx.senders.signatures.code_verifiers import CodeOptions
 from webhookrx.senders.signatures.key_forms import key_bytes
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.pieces import hmac_of
 from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.senders.signatures.strict_encodings import from_base64
 
@@ -56,7 +57,7 @@ class TwilioVerifier:
         if behind is not None:
             for url in _urls(request.url):
                 for name, key in self._keys.items():
-                    if hmac.compare_digest(hmac.digest(key, url + behind, name_of_hash), signatures[0]):
+                    if hmac.compare_digest(hmac_of(key, name_of_hash, url, behind), signatures[0]):
                         return Verified(name)
         return Unverified(BAD_SIGNATURE, BAD_SIGNATURE.detail)
 
@@ -65,7 +66,7 @@ class TwilioVerifier:
         behind = _behind_url(request)
         if behind is None:
             raise SecretError("A body that is no form is signed by the parameter bodySHA256, its digest.")
-        code = hmac.digest(self._keys[name], request.url + behind, "sha1")
+        code = hmac_of(self._keys[name], "sha1", request.url, behind)
         return {self._place.header: binascii.b2a_base64(code, newline=False)}
 
 

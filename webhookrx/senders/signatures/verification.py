@@ -12,12 +12,13 @@ import msgspec
 
 from webhookrx.errors import BAD_SIGNATURE, BODY_TOO_LARGE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE, Reason
 from webhookrx.intake.head import Head
-from webhookrx.senders.signatures.algorithms import Algorithm, Context, Mac, SecretItself
+from webhookrx.senders.signatures.algorithms import Algorithm, Mac, SecretItself
 from webhookrx.senders.signatures.code_verifiers import CodeVerifier
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, SigningTime
 from webhookrx.senders.signatures.outcome import KeyUnavailable, Unverified, Verified
+from webhookrx.senders.signatures.pieces import Context, feed
 from webhookrx.senders.signatures.places import MAX_SIGNATURES
-from webhookrx.senders.signatures.signed_request import SignedRequest, pieces_of
+from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.yield_point import PIECE
 
 #: Takes a head and a body.
@@ -170,11 +171,7 @@ class _SignatureVerification(Verification):
             if contexts is None:
                 return Unverified(BAD_SIGNATURE, _PART_MISSING)
             if scheme.text.streams:
-                if len(body) <= PIECE:
-                    for context in contexts:
-                        context.update(body)
-                else:
-                    _feed(contexts, body)
+                feed(contexts, body)
         name = keys.end(contexts, scheme.text, request, signatures)
         if name is None:
             return _refused(BAD_SIGNATURE)
@@ -195,12 +192,6 @@ class _VerificationAtOnce(_SignatureVerification):
         return super().finish(body, now, wire)
 
 
-def _feed(contexts: list[Context], body: bytes) -> None:
-    for piece in pieces_of(body):
-        for context in contexts:
-            context.update(piece)
-
-
 def _is_object(body: bytes) -> bool:
     if not body.lstrip(b" \t\r\n").startswith(b"{"):
         return False
@@ -208,7 +199,7 @@ def _is_object(body: bytes) -> bool:
         return True
     try:
         _OBJECTS.decode(body)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
 
