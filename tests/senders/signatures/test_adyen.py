@@ -47,6 +47,30 @@ def judged(*notifications: Any, secrets: dict[str, str] | None = None) -> str:
 class AdyenTests(SynchronousTestCase):
     """What Adyen signs."""
 
+    def test_name_twice(self) -> None:
+        """A genuine notification can't carry another one under a name that is there before."""
+        verifier = verifier_of({"code": "adyen"}, secrets={"a": KEY})
+        forged, genuine = b'{"pspReference":"forged"}', msgspec.json.encode(PUBLISHED)
+        items = b'{"NotificationRequestItem":%s}'
+        for expected, body in (
+            ("ok:a", b'{"notificationItems":[%s]}' % (items % genuine)),
+            (
+                "bad_signature",
+                b'{"notificationItems":[%s],"notificationItems":[%s]}' % (items % forged, items % genuine),
+            ),
+            ("bad_signature", b'{"notificationItem\\u0073":[],"notificationItems":[%s]}' % (items % genuine)),
+            (
+                "bad_signature",
+                b'{"notificationItems":[{"NotificationRequestItem":%s,"NotificationRequestItem":%s}]}'
+                % (forged, genuine),
+            ),
+            (
+                "bad_signature",
+                b'{"notificationItems":[%s]}' % (items % genuine.replace(b"{", b'{"success":"false",', 1)),
+            ),
+        ):
+            self.assertEqual(expected, verdict(check(verifier, {}, body)), body)
+
     def test_published(self) -> None:
         """A published notification verifies, alone and among others that do."""
         self.assertEqual("ok:a", judged(PUBLISHED))

@@ -19,6 +19,7 @@ from webhookrx.senders.signatures.key_forms import key_bytes
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.pieces import hmac_of
+from webhookrx.senders.signatures.repeated_members import REPEATED, is_ambiguous
 from webhookrx.senders.signatures.signed_request import SignedRequest, text_of
 from webhookrx.senders.signatures.strict_encodings import from_base64
 from webhookrx.yield_point import yield_point
@@ -63,7 +64,7 @@ class AdyenVerifier:
             if name is None:
                 return Unverified(BAD_SIGNATURE, "Not every notification in the body is signed by one of our secrets.")
             first = first or name
-        return Verified(first)
+        return REPEATED if is_ambiguous(request) else Verified(first)
 
     def sign(self, name: str, request: SignedRequest, now: int) -> Mapping[bytes, bytes]:
         """See L{CodeVerifier.sign}. No header can hold these signatures."""

@@ -56,6 +56,7 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
     @ivar signature_name: the name of the items that are signatures; empty: all of them are, and have none.
     @ivar decode: returns the bytes of a signature, None if it is none.
     @ivar only_header: the name of the header that is one signature, in lower case; empty for another form.
+    @ivar binds_members: whether members of the body are signed, and not the body.
     @ivar claims: names of claims, of which the first that is there counts, and the texts of which it must be one.
     """
 
@@ -71,6 +72,7 @@ class CompiledScheme(msgspec.Struct, frozen=True, gc=False):
     moment: SigningTime | None
     only_header: bytes = b""
     claims: tuple[tuple[tuple[str, ...], tuple[SignedText, ...]], ...] = ()
+    binds_members: bool = False
 
     @property
     def is_equal(self) -> bool:

@@ -96,6 +96,7 @@ class _SchemeCompilation:
             moment=moment,
             only_header=places[0].only_header if len(places) == 1 and not scheme.items else b"",
             claims=tuple(claims),
+            binds_members=not text.binds_body and any(place.startswith("/") for place in text.places),
         )
 
     def _blame(self, member: str, sentence: str) -> None:

@@ -19,6 +19,7 @@ from webhookrx.senders.signatures.code_verifiers import CodeOptions, certificate
 from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.pinned_urls import SNS_CERTIFICATE, SNS_CONFIRMATION
+from webhookrx.senders.signatures.repeated_members import REPEATED, is_ambiguous
 from webhookrx.senders.signatures.signed_request import Settings, SignedRequest
 from webhookrx.senders.signatures.strict_encodings import from_base64
 from webhookrx.senders.times import from_rfc3339
@@ -62,6 +63,8 @@ class SnsVerifier:
             return Unverified(BAD_SIGNATURE, "The certificate is not at a URL of Amazon SNS.")
         if not is_certified(self._keys, url, algorithm, signature, text, now):
             return Unverified(BAD_SIGNATURE, BAD_SIGNATURE.detail)
+        if is_ambiguous(request):
+            return REPEATED
         signed_at = from_rfc3339(message.get("Timestamp"))
         return Verified(_NAME, "signature", signed_at, None if signed_at is None else (now - signed_at) / _NANOSECONDS)
 

@@ -18,6 +18,7 @@ from webhookrx.senders.signatures.compiled_scheme import CompiledScheme, Signing
 from webhookrx.senders.signatures.outcome import KeyUnavailable, Unverified, Verified
 from webhookrx.senders.signatures.pieces import Context, feed
 from webhookrx.senders.signatures.places import MAX_SIGNATURES
+from webhookrx.senders.signatures.repeated_members import REPEATED, is_ambiguous
 from webhookrx.senders.signatures.signed_request import SignedRequest
 from webhookrx.yield_point import PIECE
 
@@ -177,6 +178,8 @@ class _SignatureVerification(Verification):
             return _refused(BAD_SIGNATURE)
         if self._way.objects_only and not _is_object(request.body):
             return Unverified(BAD_SIGNATURE, _NO_OBJECT)
+        if scheme.binds_members and is_ambiguous(request):
+            return REPEATED
         return Verified(name) if scheme.moment is None else _judge_time(name, scheme.moment, request, now)
 
 
