@@ -110,6 +110,12 @@ RULE_CODES: Final = (
     Code("bad-expression", ERROR, "The statements of an expression step do not compile."),
     Code("bad-field", ERROR, "A step names a field that messages can't have, or that can't be changed."),
     Code("sender-not-built-in", WARNING, "A sender is not among the built-in ones; the routers need its definition."),
+    Code(
+        "sender-misfit",
+        WARNING,
+        "A field asks for what the built-in definition of the sender lacks, or one is missing that it needs: routers "
+        "without a definition of their own are blocked.",
+    ),
     Code("needs-sender", ERROR, "A field is about the sender, and the rule has no `sender`."),
     Code("needs-token", ERROR, "A field is about tokens, and the rule has no `auth_token_file`."),
     Code(

@@ -8,9 +8,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 from webhookrx.config.guard_context import KnownKeys
-from webhookrx.config.guards import setting_value
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import SIGNATURE_MISSING, WebhookrxError
+from webhookrx.guard.sender_fit import setting_value
 from webhookrx.intake.head import Head
 from webhookrx.senders.definition import SenderDefinition, SignedWith
 from webhookrx.senders.http_file import read_http_file

@@ -6,24 +6,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_secrets import SecretFiles, check_secrets
-from webhookrx.diagnostics import Diagnostic, diagnose, has_errors, nearest, quoted, quoted_short
+from webhookrx.diagnostics import Diagnostic, diagnose, has_errors, nearest, quoted
 from webhookrx.errors import ConfigError
+from webhookrx.guard.sender_fit import SenderFit
 from webhookrx.guard.word_reader import GuardValues, read_words
 from webhookrx.guard.words import GuardWords
 from webhookrx.intake.networks import LIST_NAME, parse_network
 from webhookrx.intake.tokens import NamedToken
-from webhookrx.quantities import read_flag
-from webhookrx.senders.definition import SenderDefinition, Setting
+from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.handshakes.costs import sends_again_after
-from webhookrx.senders.signatures.code_verifiers import CODES_WITH_URL
 from webhookrx.senders.signatures.verifier import names_files
 from webhookrx.settings import GuardSettings, Signature
-
-SettingValue: TypeAlias = str | bool | tuple[str, ...]
 
 
 class ReadGuard(NamedTuple):
@@ -118,96 +115,24 @@ class _GuardResolver:
 
     def _with_sender(self, guard: GuardSettings, sender: SenderDefinition) -> GuardSettings:
         words, values = self._words, self._values
-        name = quoted_short(sender.id)
-        verify = values.verify or ("required" if sender.verify else "off")
-        if verify != "off" and not sender.verify:
-            self._blame("sender-lacks", "verify", f"Nothing can be verified: the definition {name} has no verify.")
-            verify = "off"
-        if values.split == "yes" and not sender.split:
-            sentence = f"The definition {name} has no split; write lines, documents or a JSON pointer."
-            self._blame("sender-lacks", "split", sentence)
-        if values.idempotency is not None and not sender.delivery:
-            sentence = (
-                f"Deliveries of this sender have no ids: the definition {name} has no delivery; write idempotency: off."
-            )
-            self._blame("sender-lacks", "idempotency", sentence)
+        fit = SenderFit(words, values, sender)
+        self.found += fit.found
         if values.quota is not None and sends_again_after(sender, 429) is False:
             self._blame(
                 "quota-loses", "quota", f"{sender.id} does not send again what a quota refuses with 429: that is lost."
             )
-        handshake = bool(sender.handshake) if words.handshake is None else words.handshake
-        if handshake and not sender.handshake:
-            sentence = f"This sender asks nothing: the definition {name} has no handshake."
-            self._blame("sender-lacks", "handshake", sentence)
-        settings = self._settings(sender)
         files = SecretFiles(words.secrets_file, with_files=names_files(sender))
         self.watched = files.watched
         guard = replace(
             guard,
             sender=sender,
             secrets=files.secrets,
-            verify=verify,
-            handshake=handshake,
+            verify=fit.verify,
+            handshake=fit.handshake,
             public_url=values.public_url,
-            sender_settings=settings,
+            sender_settings=fit.settings,
         )
         self.found += files.found
         if not has_errors(files.found):
             self.found += check_secrets(guard, files, self._context.keys)
-        if not words.public_url and _signs_url(sender, verify, handshake):
-            sentence = (
-                f"The definition {name} needs public_url: what is signed has the URL in it that the sender sends to."
-            )
-            self._blame("needs-public-url", "sender", sentence)
         return guard
-
-    def _settings(self, sender: SenderDefinition) -> dict[str, SettingValue]:
-        settings: dict[str, SettingValue] = {}
-        for name, texts in self._words.sender_settings.items():
-            setting = sender.settings.get(name)
-            if setting is None:
-                known = f"which are {', '.join(sender.settings)}" if sender.settings else "of which there are none"
-                near = nearest(name, sender.settings)
-                sentence = f"{quoted_short(name)} is no setting of {quoted_short(sender.id)}, {known}. {near}".rstrip()
-                self._blame("sender-setting", "sender_settings", sentence, name)
-                continue
-            try:
-                settings[name] = setting_value(setting, texts)
-            except ValueError as error:
-                self._blame("sender-setting", "sender_settings", f"{quoted_short(name)}: {error}", name)
-        for name, setting in sender.settings.items():
-            if setting.needed and name not in self._words.sender_settings:
-                sentence = f"{quoted_short(sender.id)} needs {quoted_short(name)} in sender_settings: {setting.meaning}"
-                self._blame("sender-setting", "sender", sentence)
-        return settings
-
-
-def setting_value(setting: Setting, texts: Sequence[str]) -> SettingValue:
-    """
-    Return the value of a setting of a sender.
-
-    @raise ValueError: the values are not of the kind of the setting.
-    """
-    if setting.kind == "list":
-        if not all(texts) or not texts:
-            raise ValueError("It takes a list of texts that are not empty.")
-        return tuple(texts)
-    if len(texts) != 1:
-        raise ValueError("It takes one value.")
-    if setting.kind == "flag":
-        flag = read_flag(texts[0])
-        if flag is None:
-            raise ValueError(f"{quoted_short(texts[0])} is neither yes nor no.")
-        return flag
-    if not texts[0]:
-        raise ValueError("It is empty.")
-    return texts[0]
-
-
-def _signs_url(sender: SenderDefinition, verify: str, handshake: bool) -> bool:
-    """Tell whether a source has to know the URL of itself."""
-    schemes = sender.schemes if verify != "off" else ()
-    proofs = [each.proof.of for each in sender.handshake if each.proof is not None] if handshake else []
-    return any("{url}" in each.signed or each.code in CODES_WITH_URL for each in schemes) or any(
-        "{url}" in of for of in proofs
-    )

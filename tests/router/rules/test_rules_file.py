@@ -32,8 +32,9 @@ GOOD = [
     STEPS + "classify: yes\n    - probe: a\n    - parse: yes",
     TLS + "  cert_file: /c",
     TLS + "  cert_file: /c\n  ca_file: /a\n  allow_clients: ['*.example.net', 'sha256:" + "ab" * 32 + "']",
-    RULE + "  sender: github\n  secrets_file: /s\n  verify: off\n  handshake: no\n  split: yes\n  idempotency: 24h",
-    RULE + "  sender: aws-sns\n  public_url: https://a\n  sender_settings: {topics: [a, b], confirm: yes, x: 1}",
+    RULE
+    + "  sender: aws-firehose\n  secrets_file: /s\n  verify: off\n  handshake: no\n  split: yes\n  idempotency: 24h",
+    RULE + "  sender: aws-sns\n  public_url: https://a\n  sender_settings: {topics: [a, b], confirm: yes}",
     RULE + "  allow: [office, '::/0']\n  quota: {messages: 1/s, per: address}\n  split: /events/*\n  handshake: no",
     RULE + "  auth_token_file: [/t]\n  auth_token_in: 'path:key'\n  paths: ['/(?P<key>.*)']",
     rules("name: a, P, port: 8181, selector: name = a", "name: b, P, port: 8181, selector: name = b"),

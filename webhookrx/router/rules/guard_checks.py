@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from msgspec import structs
 
 from webhookrx.diagnostics import Diagnostic, Path, diagnose, nearest, quoted, quoted_short
-from webhookrx.guard.word_reader import read_words
+from webhookrx.guard.word_reader import GuardValues, read_words
+from webhookrx.guard.words import GuardWords
 from webhookrx.intake.path_patterns import has_group
 from webhookrx.router.rules.rule import Rule
 
@@ -25,7 +26,7 @@ def check_guard(rule: Rule, path: Path) -> Iterator[Diagnostic]:
     for name in words.without_sender:
         yield diagnose("needs-sender", (*path, name), "It is about a sender, and there is none: give sender, too.")
     if rule.sender:
-        yield from _check_sender(rule.sender, (*path, "sender"))
+        yield from _check_sender(words, None if found else values, path)
     for name, files in (
         ("secrets_file", words.secrets_file),
         ("auth_token_file", words.auth_token_file),
@@ -40,15 +41,30 @@ def check_guard(rule: Rule, path: Path) -> Iterator[Diagnostic]:
         yield from _check_token_group(rule, values.token_place.name, path)
 
 
-def _check_sender(sender: str, path: Path) -> Iterator[Diagnostic]:
-    # Its reader takes a megabyte of memory, which a receiver without senders does not need.
-    from webhookrx.senders.definitions import builtin_names
+def _check_sender(words: GuardWords, values: GuardValues | None, path: Path) -> Iterator[Diagnostic]:
+    """
+    Yield what is wrong if routers have the sender that is built in; each may have one of its own in its place.
 
-    names = builtin_names()
-    if sender not in names:
-        near = nearest(sender, names)
-        sentence = f"{quoted_short(sender)} is not built in, so each router needs it in --senders. {near}".rstrip()
-        yield diagnose("sender-not-built-in", path, sentence)
+    @param values: None where one of them is wrong already.
+    """
+    # It takes a megabyte of memory, which a receiver without senders does not need.
+    from webhookrx.guard.sender_fit import SenderFit
+    from webhookrx.senders.definitions import builtin_definition, builtin_names
+    from webhookrx.senders.signatures.verifier import asks_for_secrets
+
+    sender = builtin_definition(words.sender)
+    if sender is None:
+        near = nearest(words.sender, builtin_names())
+        sentence = f"{quoted_short(words.sender)} is not built in, so each router needs it in --senders. {near}"
+        yield diagnose("sender-not-built-in", (*path, "sender"), sentence.rstrip())
+    if sender is None or values is None:
+        return
+    fit = SenderFit(words, values, sender)
+    for each in fit.found:
+        yield diagnose("sender-misfit", (*path, *each.path), each.sentence)
+    if fit.verify != "off" and not words.secrets_file and asks_for_secrets(sender):
+        sentence = "There is no secret to check requests with: give secrets_file, or say verify: off."
+        yield diagnose("sender-misfit", (*path, "sender"), sentence)
 
 
 def _check_clients(rule: Rule, path: Path) -> Iterator[Diagnostic]:
