@@ -88,7 +88,7 @@ class ExampleTests(SynchronousTestCase):
     def test_ways(self) -> None:
         """With the list of ways that the page shows, the request is told without its header, too."""
         entry = msgspec.convert(
-            yaml.safe_load(block("yaml", "id:")) | yaml.safe_load(block("yaml", "when:")), SenderDefinition
+            yaml.safe_load(block("yaml", "id:")) | yaml.safe_load(block("yaml", "when:\n  - ")), SenderDefinition
         )
         head, query, body = read_http_file(block("http", "POST").encode())
         for headers, confidence, why in (
