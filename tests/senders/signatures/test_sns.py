@@ -91,6 +91,21 @@ class SnsTests(SynchronousTestCase):
         ):
             self.assertEqual("ok:amazonaws.com", _verdict(_verifier(), _signed(message)))
 
+    def test_added(self) -> None:
+        """A member that is signed elsewhere can't be added to a genuine message, as a text or as anything else."""
+        for message, name in (
+            (_NOTIFICATION, "SubscribeURL"),
+            (_NOTIFICATION, "Token"),
+            ({**_NOTIFICATION, "Subject": None}, "Subject"),
+            (_QUESTION, "Subject"),
+        ):
+            genuine = {each: value for each, value in message.items() if value is not None}
+            body = msgspec.json.decode(_signed(genuine))
+            self.assertEqual("ok:amazonaws.com", _verdict(_verifier(), msgspec.json.encode(body | {name: None})))
+            for value, reason in (("added", "bad_signature"), (1, "signature_missing"), ([], "signature_missing")):
+                added = msgspec.json.encode(body | {name: value})
+                self.assertEqual(reason, _verdict(_verifier(), added), (message["Type"], name, value))
+
     def test_file(self) -> None:
         """A certificate, or a public key, in a file does without any request to Amazon."""
         other = certificate(private_key("rsa", 1))

@@ -54,6 +54,23 @@ class TwilioTests(SynchronousTestCase):
         self.assertEqual("ok:a", judged(twice, "IK+Dwps556ElfBT0I3Rgjkr1wJU="))
         self.assertEqual("ok:a", judged(JSON, "a9nBmqA0ju/hNViExpshrM61xv4=", f"{TARGET}&bodySHA256={DIGEST}"))
 
+    def test_escapes(self) -> None:
+        """A query may be signed with its apostrophes escaped, or written anew; and in no other way."""
+        for target, signed, expected in (
+            ("/h?a=it's", b"/h?a=it%27s", "ok:a"),
+            ("/h?a=it%27s", b"/h?a=it's", "ok:a"),
+            ("/h?a=x+y", b"/h?a=x%20y", "ok:a"),
+            ("/h?a=x%20y", b"/h?a=x+y", "bad_signature"),
+            ("/h?a=%2f&b=a:b", b"/h?a=%2F&b=a%3Ab", "ok:a"),
+            ("/h?a&&b=2", b"/h?a=&b=2", "ok:a"),
+            ("/h?a=1&b=2&a=3", b"/h?a=1&a=3&b=2", "ok:a"),
+            ("/h?a=1&b=2", b"/h?b=2&a=1", "bad_signature"),
+            ("/h?a=1", b"/h", "bad_signature"),
+            ("/it's", b"/it%27s", "bad_signature"),
+        ):
+            for url in (b"https://mycompany.com", b"https://mycompany.com:443"):
+                self.assertEqual(expected, judged(b"", code(url + signed), target), (target, signed))
+
     def test_ports(self) -> None:
         """The default port may be there or not, in the URL that we know as in that which Twilio signs."""
         for url in ("https://mycompany.com", "https://mycompany.com:443"):

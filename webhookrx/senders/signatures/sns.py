@@ -2,9 +2,10 @@
 Signatures of Amazon SNS, whose messages name the certificate that they are signed with.
 
 U{https://docs.aws.amazon.com/sns/latest/dg/sns-verify-signature-of-message.html}: what is signed are those of some
-members that are there, in a fixed order, each name and value on a line of its own. A certificate comes from a host of
-Amazon's alone, or from a file. Anyone can have Amazon sign messages, for topics of their own: so the topic must be one
-of those that the operator names.
+members that are there, in a fixed order, each name and value on a line of its own. A member that is signed in any kind
+of message counts in all of them, as in Amazon's C{sns-validator}, so that nobody can add one. A certificate comes from
+a host of Amazon's alone, or from a file. Anyone can have Amazon sign messages, for topics of their own: so the topic
+must be one of those that the operator names.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ from webhookrx.senders.signatures.signed_request import Settings, SignedRequest
 from webhookrx.senders.signatures.strict_encodings import from_base64
 from webhookrx.senders.times import from_rfc3339
 
-_NOTIFICATION: Final = ("Message", "MessageId", "Subject", "Timestamp", "TopicArn", "Type")
-_QUESTION: Final = ("Message", "MessageId", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
-_SIGNED: Final = {
+_SIGNED: Final = ("Message", "MessageId", "Subject", "SubscribeURL", "Timestamp", "Token", "TopicArn", "Type")
+_NOTIFICATION: Final = frozenset(_SIGNED) - {"Subject", "SubscribeURL", "Token"}
+_QUESTION: Final = frozenset(_SIGNED) - {"Subject"}
+_NEEDED: Final = {
     "Notification": _NOTIFICATION,
     "SubscriptionConfirmation": _QUESTION,
     "UnsubscribeConfirmation": _QUESTION,
@@ -50,10 +52,11 @@ class SnsVerifier:
 
     def check(self, request: SignedRequest, now: int) -> Verified | Unverified:
         """See L{CodeVerifier.check}. A message may be as old as Amazon's tries to deliver it."""
-        message = _message(request.document)
+        document = request.document
+        message = _message(document)
         signature = from_base64(message.get("Signature", "").encode())
         algorithm = _ALGORITHMS.get(message.get("SignatureVersion", ""))
-        text = _signed_text(message)
+        text = _signed_text(document)
         url = message.get("SigningCertURL", "")
         if not signature or algorithm is None or text is None:
             return Unverified(SIGNATURE_MISSING, SIGNATURE_MISSING.detail)
@@ -137,9 +140,12 @@ def _message(document: Any) -> dict[str, str]:
     return {name: value for name, value in document.items() if type(value) is str}
 
 
-def _signed_text(message: dict[str, str]) -> bytes | None:
-    """Return what is signed of a message; None of another kind, or one that lacks what all have."""
-    names = _SIGNED.get(message.get("Type", ""))
-    if names is None or any(name not in message for name in names if name != "Subject"):
+def _signed_text(document: Any) -> bytes | None:
+    """Return what is signed of a message; None where a text is missing, or of a kind that nobody knows."""
+    message = _message(document)
+    needed = _NEEDED.get(message.get("Type", ""))
+    if needed is None or not needed <= message.keys():
         return None
-    return "".join(f"{name}\n{message[name]}\n" for name in names if name in message).encode()
+    if any(name not in message and document.get(name) is not None for name in _SIGNED):
+        return None
+    return "".join(f"{name}\n{message[name]}\n" for name in _SIGNED if name in message).encode()

@@ -3,8 +3,10 @@ Signatures of Twilio: HMAC of the URL and, behind it, of the sorted fields of a 
 digest of the body in its parameter C{bodySHA256}, which is then signed with it.
 
 U{https://www.twilio.com/docs/usage/webhooks/webhooks-security}. Twilio writes a default port or leaves it out as it
-likes, so that both are tried. The code is one of SHA-1 with an Auth Token, and of SHA-256 with a shared key
-(C{twilio.request_validator} of Twilio's own library, 9.13).
+likes, so that both are tried. Some of its services sign a query with its apostrophes escaped, or written anew after
+its escapes are undone, which Twilio's library for JavaScript (6.2, C{webhooks.js}) tries behind the URL as it is. The
+code is one of SHA-1 with an Auth Token, and of SHA-256 with a shared key (C{twilio.request_validator} of Twilio's own
+library, 9.13).
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import binascii
 import hmac
 from collections.abc import Iterator, Mapping
 from typing import Final
+from urllib.parse import quote, unquote_to_bytes
 
 from webhookrx.errors import BAD_SIGNATURE, SIGNATURE_MISSING
 from webhookrx.senders.signatures.code_verifiers import CodeOptions
@@ -28,6 +31,8 @@ _FORMS: Final = (b"application/x-www-form-urlencoded", b"")
 _DIGEST: Final = "bodySHA256"
 _HASHES: Final = {20: "sha1", 32: "sha256"}
 """Bytes of a signature to what it is of. A key makes both, and nobody without it can make either."""
+_AS_IT_IS: Final = "!'()*-._~"
+"""What is not escaped when a query is written anew, besides letters and digits."""
 _PORTS: Final = {"https": "443", "http": "80"}
 
 
@@ -88,6 +93,29 @@ def _behind_url(request: SignedRequest) -> bytes | None:
 
 
 def _urls(url: bytes) -> Iterator[bytes]:
+    """Yield what Twilio may have signed for a URL: itself first."""
+    yield from _with_ports(url)
+    start, mark, query = url.partition(b"?")
+    if query:
+        for other in dict.fromkeys((query.replace(b"'", b"%27"), _written_anew(query))):
+            if other != query:
+                yield from _with_ports(start + mark + other)
+
+
+def _written_anew(query: bytes) -> bytes:
+    """Return a query with its fields by name in the order in which they come first, and no more escapes than needed."""
+    fields: dict[bytes, list[bytes]] = {}
+    for pair in query.replace(b"+", b" ").split(b"&"):
+        if pair:
+            name, _, value = pair.partition(b"=")
+            fields.setdefault(unquote_to_bytes(name), []).append(unquote_to_bytes(value))
+    pairs = (
+        f"{quote(name, _AS_IT_IS)}={quote(value, _AS_IT_IS)}" for name, values in fields.items() for value in values
+    )
+    return "&".join(pairs).encode()
+
+
+def _with_ports(url: bytes) -> Iterator[bytes]:
     """Yield a URL, then the same without its port, or with the default one."""
     yield url
     scheme, _, rest = url.decode("latin-1").partition("://")
