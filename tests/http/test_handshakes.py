@@ -31,6 +31,7 @@ from tests.senders.handshakes.test_senders import (
     slack_headers,
 )
 from tests.senders.requests import entry_of
+from webhookrx.intake.tokens import NamedToken, TokenCheck
 from webhookrx.senders.handshakes import Handshakes
 
 #: Headers that all answers have.
@@ -85,6 +86,21 @@ class QuestionTests(SynchronousTestCase):
             self.assertEqual("no-store", answer.headers["cache-control"])
             self.assertEqual(([], []), (site.messages, site.traffic.refused_by), name)
             self.assertEqual([("guarded", question.kind)], site.traffic.questions, name)
+
+    def test_token(self) -> None:
+        """A source with a token asks a question for it, too, unless the answer is the same for anyone."""
+        for sender, target, status in (
+            ("fastly", "/.well-known/fastly/logging/challenge", 200),
+            ("fastly", "/logs", 405),
+            ("vercel", "/", 403),
+        ):
+            handshakes = Handshakes(DEFINITIONS[sender], (), source="guarded", settings={"verify_code": "x"})
+            check = TokenCheck([NamedToken("edge", b"t0ken")])
+            site = GuardedWire(DEFINITIONS[sender], None, pattern="/.*", handshakes=handshakes, tokens=check)
+            answer = site.ask(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            self.assertEqual(status, answer.status, target)
+            self.assertEqual(403, site.ask(post(b"{}", target.encode())).status)
+            self.assertEqual([], site.messages)
 
     def test_pieces(self) -> None:
         """A question that comes in pieces is answered once it is there."""

@@ -38,7 +38,9 @@ def why(decision: str, guard: Guard, passage: Passage) -> str:
     if decision == "method":
         return passage.head.method.decode()
     if decision == "token" and parts.tokens is not None:
-        return f"the token {quoted(passage.token)} at {parts.tokens.place}"
+        return (
+            f"the token {quoted(passage.token)} at {parts.tokens.place}" if passage.token else "a question without one"
+        )
     if decision == "secret":
         shows = parts.verifier is not None and parts.verifier.shows_secret and passage.unverified is None
         return "the head shows a secret of this source" if shows else ""

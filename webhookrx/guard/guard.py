@@ -235,10 +235,19 @@ class Guard:
         assert self.parts.tokens is not None
         by_path = passage.by_path
         name = self.parts.tokens.check(passage.head, by_path.groups if type(by_path) is Admission else {})
-        if name is None:
+        if name is not None:
+            passage.token = name
+        elif self._needs_token(passage.head):
             return self._refused(BAD_TOKEN, self.parts.tokens.place.refusal)
-        passage.token = name
         return None
+
+    def _needs_token(self, head: Head) -> bool:
+        """Tell whether a request needs a token: all but a question that is answered to anyone."""
+        handshakes = self.parts.handshakes
+        if handshakes is None or head.method == b"POST":
+            return True
+        query = query_of(head, self.rules.name)
+        return isinstance(query, Refused) or handshakes.needs_token(head, query)
 
     def proved(self, head: Head, body: bytes) -> Provenance | None:
         """

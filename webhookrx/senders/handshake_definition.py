@@ -83,6 +83,13 @@ class Handshake(DataFileType, frozen=True):
     reply: Annotated[dict[str, str], Meta(description="Headers of the answer: texts by name.")] = {}
     status: Annotated[int, Meta(ge=200, le=299, description="The status of the answer.")] = 200
     keep: Annotated[bool, Meta(description="It becomes a message, too.")] = False
+    without_token: Annotated[
+        bool,
+        Meta(
+            description="It comes without the token of the source. Only for a question at a path of its own that is no "
+            "POST, and whose answer is always the same."
+        ),
+    ] = False
 
     @property
     def must_be_signed(self) -> bool:

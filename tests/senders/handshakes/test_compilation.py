@@ -53,6 +53,7 @@ class HandshakeProblemTests(SynchronousTestCase):
             handshake(f"{GET}, {PROOF}, {SHAPE}")
             + "verify: [{at: '/a', algorithm: sha1, signed: '{secret}{body}'}, {at: '/b', signed: '.{/b}'}]\n",
             handshake("when: {method: HEAD}"),
+            handshake("when: {method: GET, path: ^/a$}, text: '*', without_token: yes"),
             handshake("when: {only_keys: [a]}, signed: no"),
             handshake("when: {empty_body: yes}, signed: no"),
             handshake("when: {headers: {x-a: '*'}}, signed: yes") + SIGNED,
@@ -60,6 +61,20 @@ class HandshakeProblemTests(SynchronousTestCase):
             + "settings: {a: {meaning: A code.}}\n",
         ):
             self.assertEqual(problems(text), [], text)
+
+    def test_without_token(self) -> None:
+        """A question needs the token unless it has a path of its own and an answer that is always the same."""
+        path = "when: {method: GET, path: ^/a$}"
+        for members in (
+            "when: {method: GET}, text: '*'",
+            "when: {path: ^/a$, empty_body: yes}, signed: no, text: '*'",
+            f"{path}, text: '{{query:q}}'",
+            f"{path}, text: '{{setting:a}}'",
+            f"{path}, equal: 'query:t', text: '*'",
+            f"{path}, text: '*', keep: yes",
+        ):
+            found = problems(handshake(f"{members}, without_token: yes") + "settings: {a: {meaning: A code.}}\n")
+            self.assertIn("handshake[0].without_token", [where for _, where, _ in found], members)
 
     def test_proofs(self) -> None:
         """A proof that could be a signature is an error: by its shape, its text, or what verify says."""

@@ -184,6 +184,12 @@ class _AnswerCompilation:
             and not compiled.conditions.by_header
         ):
             self._blame((*home, "when"), "There must be a condition on the body, or a header that messages don't have.")
+        is_same = not any(text.places or text.words for text in compiled.answer.texts) and not handshake.equal
+        if handshake.without_token and (is_post or not when.path or not is_same or handshake.keep):
+            sentence = (
+                "Without a token only a question at a path, with another method than POST, is answered, by fixed text."
+            )
+            self._blame((*home, "without_token"), sentence)
         if asks_body and when.empty_body:
             self._blame((*home, "when", "empty_body"), "An empty body has no members.")
         if handshake.proof is not None and is_post and not handshake.must_be_signed:

@@ -85,6 +85,7 @@ class Handshakes:
         self._unsigned = tuple(each for each in by_body if not each.definition.must_be_signed)
         self._signed = tuple(each for each in by_body if each.definition.must_be_signed)
         self._methods = frozenset(each.method for each in self._by_head)
+        self._without_token = frozenset(each.method for each in self._by_head if each.definition.without_token)
         self._settings = words_of_settings(settings or {})
         given = tuple(secrets)
         self._tokens = tuple(each.value for each in given if each.is_verify_token and each.value)
@@ -132,6 +133,16 @@ class Handshakes:
         if is_post:
             return None
         return Refused(METHOD_NOT_ALLOWED, METHOD_NOT_ALLOWED.detail, self._source, allow=self.allow(head))
+
+    def needs_token(self, head: Head, query: Mapping[str, str | list[str]]) -> bool:
+        """Tell whether a request needs the token of its source; a question that anyone may ask does not."""
+        if head.method not in self._without_token:
+            return True
+        evidence = Evidence(head, query, b"", "", MISSING)
+        names = evidence.header_names()
+        asked = (each for each in self._by_head if each.method == head.method and _is_question(each, evidence, names))
+        first = next(asked, None)
+        return first is None or not first.definition.without_token
 
     def before_signature(self, evidence: Evidence, now: float) -> HandshakeAnswer | Refused | None:
         """
