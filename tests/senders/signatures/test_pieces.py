@@ -74,6 +74,19 @@ class PiecesTests(SynchronousTestCase):
             self.assertEqual("bad_signature", verdict(outcome), scheme)
             self.assertGreater(pauses, len(_SECRETS) * 19, scheme)
 
+    def test_many_elements(self) -> None:
+        """A long array of secrets is looked at in pieces, too; the same ones are one."""
+        verifier = verifier_of({"at": "/v/*/s", "algorithm": "equal"}, secrets={"a": "s"})
+        for element, expected in (
+            (b'{"s":"s"}', "ok:a"),
+            (b'{"s":"t"}', "bad_signature"),
+            (b"{}", "signature_missing"),
+        ):
+            body = b'{"v":[' + b'{"s":"s"},' * 9_999 + element + b"]}"
+            outcome, pauses = _pauses(lambda body=body: check(verifier, {}, body))
+            self.assertEqual(expected, verdict(outcome))
+            self.assertGreaterEqual(pauses, 10)
+
     def test_no_long_signature(self) -> None:
         """A text in a body that is far too long for a signature is none, and is not read as one."""
         verifier = verifier_of({"at": "/s", "encoding": "base64", "signed": "{/t}"}, secrets={"a": "s"})

@@ -78,6 +78,12 @@ def _verdict(verifier: Verifier, body: bytes) -> str:
 class SnsTests(SynchronousTestCase):
     """Messages of Amazon SNS."""
 
+    def test_name_twice(self) -> None:
+        """A genuine message can't have another text under the name of its own before it."""
+        genuine = _signed(_NOTIFICATION)
+        self.assertEqual("ok:amazonaws.com", _verdict(_verifier(), genuine))
+        self.assertEqual("bad_signature", _verdict(_verifier(), b'{"Message":"forged",' + genuine[1:]))
+
     def test_genuine(self) -> None:
         """Messages of both versions and all kinds verify, with a subject or without."""
         without = {name: value for name, value in _NOTIFICATION.items() if name != "Subject"}

@@ -10,6 +10,10 @@ from typing import Any, Final
 from webhookrx.intake.head import Head
 from webhookrx.senders.locator import HEADER_NAME, LocatorError, element, parse_pointer
 from webhookrx.senders.signatures.signed_request import SignedRequest, text_of
+from webhookrx.yield_point import yield_point
+
+#: Elements of an array that are looked at in one go.
+_SOME: Final = 1_000
 
 MAX_SIGNATURES: Final = 16
 """Signatures of a request that are tried; a request with more has none."""
@@ -70,12 +74,19 @@ class SignaturePlace:
 
     def values(self, request: SignedRequest) -> list[bytes]:
         """
-        Return all texts there: none for a header or parameter that is repeated, or when one of the elements that a
-        star stands for has none.
+        Return all texts there, each once: none for a header or parameter that is repeated, or when one of the elements
+        that a star stands for has none.
         """
         if self.in_body:
-            texts = [text_of(value) for value in _each(request.document, self._steps)]
-            return [] if None in texts else texts  # type: ignore[return-value]  # there is no None
+            texts: dict[bytes, None] = {}
+            for number, value in enumerate(_each(request.document, self._steps)):
+                text = text_of(value)
+                if text is None:
+                    return []
+                texts[text] = None
+                if not number % _SOME:
+                    yield_point()
+            return list(texts)
         if self._beginning:
             return [value for _, value in self._lines(request.head)]
         value = request.parameter(self._parameter) if self._parameter else request.header(self.header)
