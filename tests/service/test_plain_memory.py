@@ -26,8 +26,8 @@ print(*(name for name in sys.modules if name.startswith("webhookrx.")))
 
 #: Each takes others with it.
 COSTLY = {
-    "webhookrx.config.guards",
-    "webhookrx.config.guard_secrets",
+    "webhookrx.config.guards.resolve",
+    "webhookrx.config.guards.secret_files",
     "webhookrx.guard.guard",
     "webhookrx.guard.word_reader",
     "webhookrx.http.guarded_resource",

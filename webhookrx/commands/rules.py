@@ -26,9 +26,9 @@ from webhookrx.commands.terminal import (
     tally,
 )
 from webhookrx.config.files import Snapshot
-from webhookrx.config.guard_context import GuardContext, KnownKeys
+from webhookrx.config.guards.context import GuardContext, KnownKeys
+from webhookrx.config.guards.of_connector import read_connector_guard
 from webhookrx.config.rule_files import check_rule_files, read_json_files
-from webhookrx.config.rule_guards import read_connector_guard
 from webhookrx.diagnostics import ERROR, ROUTER_CODES, Diagnostic, diagnose, has_errors, in_order
 from webhookrx.errors import ConfigError
 from webhookrx.query import QueryError

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from webhookrx.config.guard_context import KnownKeys
+from webhookrx.config.guards.context import KnownKeys
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import SIGNATURE_MISSING, WebhookrxError
 from webhookrx.guard.sender_fit import setting_value

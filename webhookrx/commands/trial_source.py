@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from webhookrx.commands.trial import TrialSource
-from webhookrx.config.guard_context import KnownKeys
+from webhookrx.config.guards.context import KnownKeys
 from webhookrx.config.specs import split_spec
 from webhookrx.diagnostics import quoted, suggestion
 from webhookrx.errors import WebhookrxError

@@ -19,10 +19,10 @@ from webhookrx.commands.traced_steps import print_steps, step_facts
 from webhookrx.commands.trial import STORED, TrialRequest, run_trial
 from webhookrx.commands.trial_source import TakenPath, traced_source
 from webhookrx.commands.try_config import CANT_BE_JUDGED, try_taken
-from webhookrx.config.guard_context import GuardContext, KnownKeys
+from webhookrx.config.guards.context import GuardContext, KnownKeys
+from webhookrx.config.guards.of_connector import read_connector_guard
 from webhookrx.config.router_form import source_of
 from webhookrx.config.rule_files import read_json_files
-from webhookrx.config.rule_guards import read_connector_guard
 from webhookrx.diagnostics import has_errors, quoted, suggestion
 from webhookrx.errors import NO_MATCHING_PATH, WebhookrxError
 from webhookrx.intake.judge import Refused

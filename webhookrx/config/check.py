@@ -32,7 +32,7 @@ def check_report(resolved: Resolved, notes: Sequence[str] = ()) -> str:
         lines += [f"  listens on {_listener(listener)}" for listener in source.listeners]
         if source.guard is not None:
             # It takes megabytes of memory, which a receiver without guards does not need.
-            from webhookrx.config.guard_plan import guard_plan
+            from webhookrx.config.guards.plan import guard_plan
 
             lines += [f"  {line}" for line in guard_plan(source, source.guard, resolved.settings)]
         lines.append("")

@@ -13,8 +13,8 @@ from datetime import datetime
 
 from webhookrx.config.endpoints import admin_listener
 from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir
-from webhookrx.config.guard_context import GuardContext, read_keys
-from webhookrx.config.guard_networks import read_network_lists
+from webhookrx.config.guards.context import GuardContext, read_keys
+from webhookrx.config.guards.networks import read_network_lists
 from webhookrx.config.limits import read_limits
 from webhookrx.config.machine import HostFacts, fit_connections, this_host, worker_count
 from webhookrx.config.observers import KnownObservers, read_observers

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from webhookrx.config.endpoints import parse_endpoint
 from webhookrx.config.files import Snapshot, absolute, read_file, signature_of
-from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_options import guard_rows
+from webhookrx.config.guards.context import GuardContext
+from webhookrx.config.guards.of_connector import read_connector_guard
 from webhookrx.config.machine import HostFacts
 from webhookrx.config.option_reader import NOWHERE, Effective, OptionReader, Origin, Problems
 from webhookrx.config.own_senders import OwnSenders
@@ -27,7 +28,6 @@ from webhookrx.config.rule_files import (
     read_last_set,
     tls_of,
 )
-from webhookrx.config.rule_guards import read_connector_guard
 from webhookrx.diagnostics import ERROR, has_errors, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.router.rules import router

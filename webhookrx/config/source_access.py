@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from webhookrx.config.guard_context import GuardContext
+from webhookrx.config.guards.context import GuardContext
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.source_endpoints import SourceListener
 from webhookrx.diagnostics import quoted
@@ -46,7 +46,7 @@ def check_open(
 
 def _shows_secrets(guard: GuardSettings, context: GuardContext) -> bool:
     # It takes megabytes of memory, which a receiver without guards does not need.
-    from webhookrx.config.guard_secrets import shows_secrets
+    from webhookrx.config.guards.secret_files import shows_secrets
 
     return shows_secrets(guard, context.keys)
 

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import msgspec
 
 from webhookrx.config.files import Snapshot
-from webhookrx.config.guard_context import GuardContext
+from webhookrx.config.guards.context import GuardContext
+from webhookrx.config.guards.of_source import SourceGuard, check_misplaced, read_guard
 from webhookrx.config.option_reader import (
     ConfigFile,
     Effective,
@@ -31,7 +32,6 @@ from webhookrx.config.source_endpoints import (
     share_endpoints,
     source_listeners,
 )
-from webhookrx.config.source_guards import SourceGuard, check_misplaced, read_guard
 from webhookrx.config.source_tokens import read_source_tokens
 from webhookrx.diagnostics import ERROR, quoted
 from webhookrx.errors import ConfigError

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 
-from tests.config.guards import GuardCase
+from tests.config.guards.cases import GuardCase
 from webhookrx.config.check import check_report
 from webhookrx.senders.definition import SenderDefinition, SignedWith
 from webhookrx.senders.definitions import builtin_definitions

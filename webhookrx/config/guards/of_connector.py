@@ -9,9 +9,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from webhookrx.config.files import signature_of
-from webhookrx.config.guard_context import GuardContext
-from webhookrx.config.guard_secrets import shows_secrets
-from webhookrx.config.guards import resolve_guard
+from webhookrx.config.guards.context import GuardContext
+from webhookrx.config.guards.resolve import resolve_guard
+from webhookrx.config.guards.secret_files import shows_secrets
 from webhookrx.config.token_files import read_token_file
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
 from webhookrx.errors import ConfigError

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from webhookrx.config.files import public_warning, read_file, signature_of
-from webhookrx.config.guard_context import KnownKeys
+from webhookrx.config.guards.context import KnownKeys
 from webhookrx.diagnostics import Diagnostic, diagnose, quoted, quoted_short
 from webhookrx.errors import ConfigError
 from webhookrx.senders.definition import SenderDefinition

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from webhookrx.config.guard_context import GuardContext
-from webhookrx.config.guard_secrets import SecretFiles, check_secrets
+from webhookrx.config.guards.context import GuardContext
+from webhookrx.config.guards.secret_files import SecretFiles, check_secrets
 from webhookrx.diagnostics import Diagnostic, diagnose, has_errors, nearest, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.guard.sender_fit import SenderFit

@@ -10,8 +10,8 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from webhookrx.config.files import absolute
-from webhookrx.config.guard_context import GuardContext
 from webhookrx.config.guard_options import GUARD_OPTIONS, guard_rows
+from webhookrx.config.guards.context import GuardContext
 from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
 from webhookrx.config.source_tokens import SourceTokens
@@ -49,7 +49,7 @@ def read_guard(options: OptionReader, given: SourceTokens, context: GuardContext
     if _holds_secrets(options):
         return SourceGuard(None)
     # It takes megabytes of memory, which a receiver without guards does not need.
-    from webhookrx.config.guards import resolve_guard
+    from webhookrx.config.guards.resolve import resolve_guard
 
     words = _words(options)
     read = resolve_guard(words, given.tokens, given.has_names, context)

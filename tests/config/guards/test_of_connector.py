@@ -1,12 +1,12 @@
 """
-Tests for L{webhookrx.config.rule_guards}, with the routers whose connectors they guard.
+Tests for L{webhookrx.config.guards.of_connector}, with the routers whose connectors they guard.
 """
 
 from __future__ import annotations
 
 import os
 
-from tests.config.guards import SECRET, SENDERS, WHEN
+from tests.config.guards.cases import SECRET, SENDERS, WHEN
 from tests.config.starting import write_text
 from tests.config.test_router_form import PLAIN, RouterCase
 from webhookrx.config.check import check_report

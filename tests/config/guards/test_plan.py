@@ -1,12 +1,12 @@
 """
-Tests for L{webhookrx.config.guard_plan}.
+Tests for L{webhookrx.config.guards.plan}.
 """
 
 from __future__ import annotations
 
-from tests.config.guards import SECRET, GuardCase
+from tests.config.guards.cases import SECRET, GuardCase
 from webhookrx.config.check import check_report
-from webhookrx.config.guard_plan import guard_plan
+from webhookrx.config.guards.plan import guard_plan
 
 
 class GuardPlanTests(GuardCase):

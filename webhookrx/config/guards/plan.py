@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from webhookrx.config.guard_context import KnownKeys
-from webhookrx.config.guard_secrets import verifier_of
+from webhookrx.config.guards.context import KnownKeys
+from webhookrx.config.guards.secret_files import verifier_of
 from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.quantities import format_duration
 from webhookrx.senders.definition import SenderDefinition

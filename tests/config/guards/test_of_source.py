@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.config.source_guards} and L{webhookrx.config.guards}, with the sources that they guard.
+Tests for L{webhookrx.config.guards.of_source} and L{webhookrx.config.guards.resolve}, with the sources that they guard.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import os
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
-from tests.config.guards import SECRET, GuardCase
+from tests.config.guards.cases import SECRET, GuardCase
 from tests.config.starting import LOOPBACK, start
 from webhookrx.guard.quota import SourceQuota
 from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace
