@@ -163,6 +163,7 @@ class FileWatchTests(SynchronousTestCase):
         """A change counts once it has stayed for a look, and it counts once."""
         self.files["b"] = (2,)
         self.assertEqual([False, True, False], [self.watch.tick() for _ in range(3)])
+        self.assertEqual(["b"], self.watch.changed)
 
     def test_being_written(self) -> None:
         """A file that changes at each look is being written."""

@@ -145,10 +145,12 @@ class FileWatch:
     seen it, so that a file is not read while it is being written.
 
     @param look: returns the signature of a path.
+    @ivar changed: the paths of the last change that was reported, by name.
     """
 
     def __init__(self, look: Callable[[str], Signature] = signature_of) -> None:
         self._look = look
+        self.changed: list[str] = []
         self._known: dict[str, Signature] = {}
         self._last = self._known
 
@@ -170,5 +172,6 @@ class FileWatch:
         settled = now != self._known and now == self._last
         self._last = now
         if settled:
+            self.changed = sorted(path for path, signature in now.items() if signature != self._known[path])
             self._known = now
         return settled

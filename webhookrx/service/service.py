@@ -15,6 +15,7 @@ from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.error import ReactorNotRunning
 from twisted.logger import Logger
 
+from webhookrx.diagnostics import quoted
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState, health_of
 from webhookrx.operations.kept_state import KeptState, keep_last_set
@@ -256,7 +257,9 @@ class ReceiverService(Service):
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
         if self._watch.tick():
-            _log.info("A file that is watched has changed")
+            _log.info(
+                "A file that is watched has changed: {paths}", paths=", ".join(map(quoted, self._watch.changed[:3]))
+            )
             self.hang_up()
         self._reloads.tick()
         self._kept.tick()

@@ -22,6 +22,7 @@ from zope.interface.verify import verifyObject
 from tests.operations.snapshots import make_snapshot
 from tests.transport.test_shared_ports import FakeEndpoint, FakePort
 from webhookrx.config.files import signature_of
+from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.signals import CUT_OFF
@@ -403,7 +404,7 @@ class SupervisorTests(SynchronousTestCase):
         self.service._ticker.tick()
         one.answer(True, "1 sources")
         worker.answer(True, "1 sources")
-        self.assertIn("A file that is watched has changed", self.log())
+        self.assertIn(f"A file that is watched has changed: {quoted(path)}", self.log())
         self.assertIn("Reloaded: 1 sources", self.log())
         for change, times in ((Path(path).unlink, 1), (Path(other).touch, 2)):
             change()
