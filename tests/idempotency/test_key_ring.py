@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule, run_state_machine_as_test
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.idempotency.key_ring import CAPACITY, ENTRY, KeyRing, hashes_for, ring_size
+from webhookrx.idempotency.key_ring import CAPACITY, ENTRY, MOST_STEPS, KeyRing, hashes_for, ring_size
 from webhookrx.shared_memory import map_memory
 
 SMALL = 5
@@ -40,6 +40,13 @@ class KeyRingTests(SynchronousTestCase):
         self.assertEqual([0] * SMALL, [ring.stored_at(key_of(number)) for number in range(SMALL)])
         expected = [100 + number for number in range(SMALL, 2 * SMALL)]
         self.assertEqual(expected, [ring.stored_at(key_of(number)) for number in range(SMALL, 2 * SMALL)])
+
+    def test_long_chain(self) -> None:
+        """Of a chain that somebody has made long, the newest keys are known, and the others forgotten."""
+        ring = key_ring(2 * MOST_STEPS)
+        keys = [bytes(4) + number.to_bytes(12, "little") for number in range(MOST_STEPS + 1)]
+        ring.append(keys, 7)
+        self.assertEqual([0, 7, 7], [ring.stored_at(key) for key in (keys[0], keys[1], keys[-1])])
 
     def test_memory(self) -> None:
         """A million keys take less than 27 MiB, and have about as many chains, so that each is short."""

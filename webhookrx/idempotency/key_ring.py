@@ -25,6 +25,12 @@ if TYPE_CHECKING:
 CAPACITY: Final = 1_000_000
 """Keys at most."""
 
+MOST_STEPS: Final = 1_000
+"""
+Keys of a chain that are looked at, half a microsecond each. By chance there are ten at most; who makes ids for one
+chain has older ones of it forgotten, and holds nobody up.
+"""
+
 _WORD: Final = 4
 ENTRY: Final = KEY_SIZE + 2 * _WORD
 """Bytes of a key in the ring: the key, the distance to the one before it in its chain, and its time in seconds."""
@@ -84,7 +90,9 @@ class KeyRing:
         count, capacity, memory, words = self._count[0], self.capacity, self._memory, self._words
         held = min(count, capacity)
         age = (count - self._newest[int.from_bytes(key[:4], sys.byteorder) & self._chain_mask]) & _MASK
-        while age < held:
+        for _ in range(MOST_STEPS):
+            if age >= held:
+                break
             place = (count - age) % capacity
             at = self._begin + place * ENTRY
             if memory[at : at + KEY_SIZE] == key:
