@@ -36,6 +36,7 @@ CONFIG = """\
       - {name: stripe, paths: /stripe, sender: stripe, secrets_file: secrets}
       - {name: zoom, paths: /zoom, sender: zoom, secrets_file: secrets}
       - {name: gitlab, paths: /gitlab, sender: gitlab, secrets_file: secrets}
+      - {name: meraki, paths: /meraki, sender: meraki, secrets_file: secrets}
       - {name: note, paths: /note, sender: github, secrets_file: secrets, verify: note}
       - name: batch
         source: webhook-json
@@ -321,10 +322,28 @@ class TryConfigTests(CommandCase):
             "POST /hook/*** HTTP/1.1\n\nx",
             "POST /plain HTTP/1.1\nAuthorization: ***\n\n{}",
             "POST /gitlab HTTP/1.1\nX-Gitlab-Event: Push Hook\nX-Gitlab-Token: ***\n\n{}",
+            'POST /meraki HTTP/1.1\n\n{"sharedSecret":"***"}',
         ):
             status, facts = self.facts(request)
             self.assertEqual(0, status, request)
             self.assertIn("not judged", [each["verdict"] for each in facts["decisions"]])
+
+    def test_secret_in_body(self) -> None:
+        """A secret that the body shows is told by its name, and is in no message; nor in a command line for curl."""
+        request = f'POST /meraki HTTP/1.1\n\n{{"sharedSecret":"{SECRET}","n":1}}'
+        status, facts = self.facts(request)
+        self.assertEqual((0, "stored"), (status, facts["outcome"]))
+        (message,) = facts["messages"]
+        self.assertEqual(('{"sharedSecret":"***","n":1}', "main"), (message["MESSAGE"], message["webhook.secret"]))
+        status, out, _ = self.run_try(request)
+        self.assertEqual(0, status)
+        self.assertIn("what the body shows of it goes on as ***", out)
+        _, out, err = self.run_try(request, "--curl")
+        self.assertIn(base64.b64encode(b'{"sharedSecret":"***","n":1}').decode(), out)
+        self.assertIn("It is without the secret in the body", err)
+        status, out, err = self.run_try(f"POST /meraki HTTP/1.1\n\n{{'sharedSecret':'{SECRET}'}}", "--curl")
+        self.assertEqual((2, ""), (status, out))
+        self.assertIn("not strict JSON", err)
 
     def test_unknown_address(self) -> None:
         """Without an address the allow-list is not judged."""

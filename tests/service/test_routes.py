@@ -19,6 +19,7 @@ from webhookrx.intake.tokens import NamedToken
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.senders.definition import SenderDefinition, When
+from webhookrx.senders.definitions import builtin_definition
 from webhookrx.service.routes import build_roots, connector_labels, masked_record, tls_files
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, rules_of
 from webhookrx.settings import (
@@ -55,6 +56,23 @@ class MaskedRecordTests(SynchronousTestCase):
             masked(head, b"x")
         self.assertEqual([(b"token=***", b"x"), (b"token=t", b"x")], recorded)
         self.assertIsNone(masked_record(Source(guard=guard), None))
+
+    def test_in_body(self) -> None:
+        """A secret in the body is masked, whatever becomes of the request; a body that may hide one is not recorded."""
+        recorded: list[bytes] = []
+
+        def record(head: Head, body: bytes, signatures: Collection[bytes] = ()) -> None:
+            recorded.append(body)
+
+        head = Head(b"POST", b"/in", None, (), Peer("192.0.2.1", 40000, False))
+        for verify in ("required", "note", "off"):
+            source = Source(guard=GuardSettings(sender=builtin_definition("meraki"), verify=verify))
+            masked = masked_record(source, record)
+            assert masked is not None
+            masked(head, b'{"sharedSecret":"a"}')
+            masked(head, b"{'sharedSecret':'a'}")
+        kept = [b'{"sharedSecret":"a"}', b"{'sharedSecret':'a'}"]
+        self.assertEqual([b'{"sharedSecret":"***"}'] * 2 + kept, recorded)
 
 
 class MaskedHeadersTests(SynchronousTestCase):

@@ -52,6 +52,8 @@ def why(decision: str, guard: Guard, passage: Passage) -> str:
         return _values(passage)
     if decision == "signature":
         return _signature(guard, passage)
+    if decision == "mask":
+        return f"what the body shows of it goes on as {MASK}"
     if decision == "delivery":
         return quoted(passage.delivery_id) if passage.delivery_id else "it has no id"
     if decision == "answer":
@@ -149,8 +151,9 @@ def lack_of_recording(decision: str, guard: Guard, head: Head, refused: Refused)
     return ""
 
 
-def is_masked(decision: str, guard: Guard, head: Head, groups: Admission | Refused) -> bool:
+def is_masked(decision: str, guard: Guard, passage: Passage) -> bool:
     """Tell whether a recording has C{***} where a token, or a secret that is sent itself, would be."""
+    head, groups = passage.head, passage.by_path
     tokens, verifier = guard.parts.tokens, guard.parts.verifier
     if decision == "token" and tokens is not None:
         place = tokens.place
@@ -162,10 +165,15 @@ def is_masked(decision: str, guard: Guard, head: Head, groups: Admission | Refus
     if verifier is None or not verifier.shows_secret:
         return False
     query = parse_query(head.query or b"")
+    request = verifier.request(head, query)
+    request.body = passage.body
     for way in verifier.ways:
         for shown in way.scheme.places:
             name = shown.text.partition(":")[2]
-            if _is_masked_header(head, shown.only_header) or (not shown.header and query.get(name) == MASK):
+            if shown.in_body:
+                if set(shown.values(request)) == {MASK.encode()}:
+                    return True
+            elif _is_masked_header(head, shown.only_header) or (not shown.header and query.get(name) == MASK):
                 return True
     return False
 

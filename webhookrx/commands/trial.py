@@ -210,7 +210,7 @@ class _Walk:
         """Note, and return, whether only the mask of a recording is refused."""
         if name not in ("token", "secret", "signature") or isinstance(ending, HandshakeAnswer):
             return False
-        if not is_masked(name, self._guard, self._request.head, self._source.by_path):
+        if not is_masked(name, self._guard, self._passage):
             return False
         self._note(name, NOT_JUDGED, MASKED)
         return True

@@ -22,7 +22,8 @@ from webhookrx.intake.header_masking import MASK, is_credential
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.steps.traced import TracedProcessing
 from webhookrx.senders.http_file import recorded
-from webhookrx.service.masks import token_mask
+from webhookrx.senders.signatures.body_mask import CantMask
+from webhookrx.service.masks import body_mask, token_mask
 
 _SECOND: Final = 10**9
 
@@ -114,7 +115,7 @@ def curl_command(request: TrialRequest, taken: TakenPath) -> tuple[str, list[str
     Return a command that sends a request, byte for byte, with its signature; and the credentials that are left out of
     it, which nobody is shown.
 
-    @raise WebhookrxError: the source takes it by no port.
+    @raise WebhookrxError: the source takes it by no port, or the secret in its body can't be masked.
     """
     if taken.port is None:
         raise WebhookrxError(f"{taken.listener.text} is no TCP port to which curl could send it.")
@@ -139,8 +140,19 @@ def curl_command(request: TrialRequest, taken: TakenPath) -> tuple[str, list[str
     words.append(f"{scheme}://localhost:{taken.port}{target}")
     if not request.body:
         return shlex.join(words), left_out
-    encoded = base64.b64encode(request.body).decode()
+    body = _shown_body(request.body, taken)
+    if body != request.body:
+        left_out.append("the secret in the body")
+    encoded = base64.b64encode(body).decode()
     return f"printf %s {encoded} | base64 -d | {shlex.join([*words, '--data-binary', '@-'])}", left_out
+
+
+def _shown_body(body: bytes, taken: TakenPath) -> bytes:
+    mask = body_mask(taken.source)
+    try:
+        return body if mask is None else mask.masked(body)
+    except CantMask as error:
+        raise WebhookrxError(str(error)) from None
 
 
 def _moment(nanoseconds: int) -> str:

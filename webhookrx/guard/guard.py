@@ -5,8 +5,8 @@ A source has only those decisions that it is configured for:
 
   - L{Guard.on_head}, before its body is read: C{address}, C{client}, C{method}, C{token}, C{secret}, C{quota},
     C{handshake}, C{values}
-  - L{Guard.on_body}: C{question}, C{signature}, C{signed_question}, C{delivery}; then the delivery is looked up in the
-    idempotency window, which is not for the guard to do
+  - L{Guard.on_body}: C{question}, C{signature}, C{mask}, C{signed_question}, C{delivery}; then the delivery is looked
+    up in the idempotency window, which is not for the guard to do
   - L{Guard.on_storing}: C{answer}, C{split}
 
 Each takes a L{Passage} and returns what ends it: a refusal, or the answer to a question; or None, and the next one has
@@ -40,6 +40,7 @@ from webhookrx.intake.provenance import BY_SIGNATURE, MAX_TEXT, Provenance
 from webhookrx.senders.classifier import attempt_number, delivery_text
 from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.handshakes import LARGEST_QUESTION, AnswerFailed, HandshakeAnswer
+from webhookrx.senders.signatures.body_mask import mask_for
 from webhookrx.senders.signatures.outcome import Verified
 from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.yield_point import run_unlocked
@@ -81,7 +82,10 @@ class Guard:
         self._must_verify = parts.verifier is not None and parts.must_verify
         self.signatures = self.quotas = None
         if parts.verifier is not None:
-            self.signatures = SignatureCheck(rules.name, parts.verifier, parts.secrets, parts.must_verify, wall_clock)
+            mask = None if parts.sender is None else mask_for(parts.sender.definition.schemes)
+            self.signatures = SignatureCheck(
+                rules.name, parts.verifier, parts.secrets, parts.must_verify, wall_clock, mask
+            )
         if parts.quota is not None:
             assert parts.buckets is not None, "a quota has buckets"
             self.quotas = QuotaCheck(rules, parts.quota, parts.buckets, clock)
@@ -106,8 +110,9 @@ class Guard:
             sender.delivery_is_inside or (attempt is not None and attempt.root is not None)
         )
         self._has_attempt = attempt is not None
-        self.reads_bodies = bool(asks_unsigned or asks_signed or inside or answers or parts.splitter)
         verifier, tokens, signatures, quotas = parts.verifier, parts.tokens, self.signatures, self.quotas
+        masks = signatures is not None and signatures.body_mask is not None
+        self.reads_bodies = bool(asks_unsigned or asks_signed or inside or answers or parts.splitter or masks)
         self.on_head = _configured(
             ("address", self.address if parts.allow else None),
             ("client", self.client if parts.clients else None),
@@ -123,6 +128,7 @@ class Guard:
         self.on_body = _configured(
             ("question", self.question if asks_unsigned else None),
             ("signature", signatures.signature if signatures else None),
+            ("mask", signatures.mask if signatures and masks else None),
             ("signed_question", self.signed_question if asks_signed else None),
             ("delivery", self.delivery if sender is not None and sender.deliveries else None),
         )

@@ -43,7 +43,7 @@ class Passage(msgspec.Struct):
     @ivar question: the question that it is, where that becomes a message, too.
     @ivar admission: all that its head gives to a message, but for the provenance; None until all decisions on the head
         are taken.
-    @ivar body: unpacked.
+    @ivar body: unpacked; once it was verified, without the secrets that it shows.
     @ivar wire: the body as it came; None if it was not encoded.
     @ivar known_evidence: see L{evidence}; None until somebody needs it.
     @ivar verified: by which secret it was verified.

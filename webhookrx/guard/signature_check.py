@@ -1,5 +1,6 @@
 """
-Decides whether requests to a source are verified: by a secret that their head shows, or by their signature.
+Decides whether requests to a source are verified: by a secret that they show, or by their signature; and takes secrets
+out of bodies.
 """
 
 from __future__ import annotations
@@ -7,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from webhookrx.errors import BAD_PAYLOAD
 from webhookrx.guard.passage import NO_QUERY, Passage, query_of
 from webhookrx.intake.judge import Refused
+from webhookrx.senders.signatures.body_mask import BodyMask, CantMask
 from webhookrx.senders.signatures.outcome import Unverified, Verified
 from webhookrx.senders.signatures.verification import Verification
 from webhookrx.senders.signatures.verifier import Verifier
@@ -32,18 +35,26 @@ class SignatureCheck:
     @param secrets: by how many secrets, each of which takes its own time.
     @param must_verify: what is not verified is refused; else messages say so.
     @param wall_clock: nanoseconds since the epoch.
+    @ivar body_mask: masks the secrets that bodies show; None where they show none.
     @ivar shows_secret: requests show a secret itself.
     @ivar takes_pieces: bodies that are not encoded are worth taking in as they come.
     """
 
     def __init__(
-        self, source: str, verifier: Verifier, secrets: int, must_verify: bool, wall_clock: Callable[[], int]
+        self,
+        source: str,
+        verifier: Verifier,
+        secrets: int,
+        must_verify: bool,
+        wall_clock: Callable[[], int],
+        body_mask: BodyMask | None = None,
     ) -> None:
         self._source = source
         self._verifier = verifier
         self._secrets = secrets
         self._must_verify = must_verify
         self._wall_clock = wall_clock
+        self.body_mask = body_mask
         self.shows_secret = verifier.shows_secret
         self.takes_pieces = verifier.takes_pieces and secrets <= MOST_AS_IT_COMES
 
@@ -99,6 +110,18 @@ class SignatureCheck:
             return None
         assert type(outcome) is Unverified
         return self._not_verified(passage, outcome)
+
+    def mask(self, passage: Passage) -> Refused | None:
+        """Take the secrets out of a body that shows them, with yield points: from here on, nobody needs them."""
+        assert self.body_mask is not None
+        try:
+            masked = self.body_mask.masked(passage.body)
+        except CantMask as error:
+            return Refused(BAD_PAYLOAD, str(error), self._source)
+        if masked is not passage.body:
+            passage.body = masked
+            passage.known_evidence = None
+        return None
 
     def _not_verified(self, passage: Passage, unverified: Unverified) -> Refused | None:
         passage.unverified = unverified

@@ -26,7 +26,7 @@ MAX_MEMBERS: Final = 10_000
 #: A string, or a bracket or comma outside of strings; a quote alone begins a string that is longer or has no end.
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]++|\\.){0,1000}+"|[\[\]{},"]', re.DOTALL)
 _IN_STRING: Final = re.compile(rb'(?:[^"\\]++|\\.){0,1000}+', re.DOTALL)
-_NAME: Final = re.compile(rb'("(?:[^"\\]++|\\.)*+")[ \t\r\n]*:', re.DOTALL)
+NAME: Final = re.compile(rb'("(?:[^"\\]++|\\.)*+")[ \t\r\n]*:', re.DOTALL)
 _BLANKS: Final = b" \t\r\n"
 _BOM: Final = b"\xef\xbb\xbf"
 _QUOTE, _COMMA = b'",'
@@ -161,7 +161,7 @@ def _decoded(decode: Any, raw: bytes) -> Any:
         raise NotOfThisForm from None
 
 
-def _tokens(body: bytes) -> Iterator[tuple[int, int]]:
+def tokens(body: bytes) -> Iterator[tuple[int, int]]:
     """Yield the brackets and commas of JSON, and the first quotes of its strings, each with its place."""
     find = _TOKEN.search
     place = number = 0
@@ -192,7 +192,7 @@ def _scanned(raw: bytes, most: int) -> Iterator[bytes]:
     """
     depth = 0
     start = 1
-    for sign, place in _tokens(raw):
+    for sign, place in tokens(raw):
         if sign in _OPENING:
             depth += 1
             if depth > MAX_DEPTH:
@@ -219,7 +219,7 @@ def _ends(body: bytes) -> Iterator[int]:
     """Yield where objects and arrays end that stand one after another."""
     depth = 0
     end = 0
-    for sign, place in _tokens(body):
+    for sign, place in tokens(body):
         if not depth and (sign not in _OPENING or body[end:place].strip(_BLANKS)):
             return
         if sign in _OPENING:
@@ -245,7 +245,7 @@ def _element(part: bytes) -> bytes:
 
 
 def _member(part: bytes) -> tuple[str, bytes]:
-    found = _NAME.match(part)
+    found = NAME.match(part)
     if found is None:
         raise NotOfThisForm
     return text_of(found[1]), _element(part[found.end() :].strip(_BLANKS))

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from webhookrx.intake.token_masks import PathMask, TokenMask
+from webhookrx.senders.signatures.body_mask import BodyMask, mask_for
 from webhookrx.senders.signatures.scheme import SignatureScheme
 from webhookrx.settings import GuardSettings, Settings, Source
 
@@ -26,6 +27,11 @@ def token_mask(source: Source) -> TokenMask | None:
     if not (guard.tokens or headers or parameters):
         return None
     return TokenMask(guard.token_place if guard.tokens else None, source.paths, headers, parameters)
+
+
+def body_mask(source: Source) -> BodyMask | None:
+    """Return what masks the secrets that the sender of a source shows in bodies; None for one that shows none there."""
+    return None if source.guard is None else mask_for(_schemes(source.guard))
 
 
 def signature_headers(source: Source) -> frozenset[bytes]:

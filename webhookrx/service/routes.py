@@ -15,7 +15,8 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.service.masks import signature_headers, token_mask
+from webhookrx.senders.signatures.body_mask import CantMask
+from webhookrx.service.masks import body_mask, signature_headers, token_mask
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, json_files, rules_of
 from webhookrx.settings import FileContents, GuardSettings, Settings, Source
 from webhookrx.wire_interfaces import ITraffic
@@ -56,15 +57,21 @@ def tls_files(settings: Settings) -> dict[str, FileContents]:
 
 def masked_record(source: Source, record: Callable[..., None] | None) -> RecordRequest | None:
     """
-    Return what records the requests to a source, without token and secrets, but with signatures.
+    Return what records the requests to a source, without token and secrets, but with signatures. A request whose body
+    may show a secret that can't be masked is not recorded.
 
     @param record: as L{webhookrx.operations.recorder.Recorder.record}.
     """
-    mask, signatures = token_mask(source), signature_headers(source)
-    if record is None or not (mask or signatures):
+    mask, in_body, signatures = token_mask(source), body_mask(source), signature_headers(source)
+    if record is None or not (mask or in_body or signatures):
         return record
 
     def masked(head: Head, body: bytes) -> None:
+        if in_body is not None:
+            try:
+                body = in_body.masked(body)
+            except CantMask:
+                return
         record(head if mask is None else mask.masked(head), body, signatures)
 
     return masked
