@@ -7,6 +7,9 @@ from __future__ import annotations
 from hashlib import blake2b
 from typing import Final
 
+from webhookrx.senders.compiled import CompiledSender
+from webhookrx.senders.signatures.verifier import Verifier
+
 KEY_SIZE: Final = 16
 """Bytes of a key."""
 
@@ -29,3 +32,15 @@ def delivery_key(source: str, delivery_id: str, proof: str, body_digest: bytes =
     return blake2b(
         head + name + kind + delivery_id.encode("utf-8", "surrogatepass") + body_digest, digest_size=KEY_SIZE
     ).digest()
+
+
+def signs_id(sender: CompiledSender, verifier: Verifier | None) -> bool:
+    """Tell whether the id of a delivery is one that its signature covers, whatever else a request has."""
+    if verifier is None:
+        return False
+    for place in sender.deliveries:
+        if not verifier.covers(place.text):
+            return False
+        if place.header:  # without which nothing verifies, so that no later place counts
+            return True
+    return True

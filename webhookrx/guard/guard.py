@@ -29,7 +29,7 @@ from webhookrx.errors import (
     Reason,
     RequestRefused,
 )
-from webhookrx.guard.delivery_key import delivery_key
+from webhookrx.guard.delivery_key import delivery_key, signs_id
 from webhookrx.guard.parts import GuardParts
 from webhookrx.guard.passage import NO_QUERY, Ending, Passage, query_of
 from webhookrx.guard.quota_check import QuotaCheck
@@ -38,11 +38,9 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Admission, Refused, SourceRules, admit_by_path, source_ip
 from webhookrx.intake.provenance import BY_SIGNATURE, MAX_TEXT, Provenance
 from webhookrx.senders.classifier import attempt_number, delivery_text
-from webhookrx.senders.compiled import CompiledSender
 from webhookrx.senders.handshakes import LARGEST_QUESTION, AnswerFailed, HandshakeAnswer
 from webhookrx.senders.signatures.body_mask import mask_for
 from webhookrx.senders.signatures.outcome import Verified
-from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.yield_point import run_unlocked
 
 Decision: TypeAlias = Callable[[Passage], Ending | None]
@@ -101,7 +99,7 @@ class Guard:
         )
         self._sender = "" if sender is None else sender.id
         self._delivery_header = b"" if sender is None or not sender.deliveries else sender.deliveries[0].header
-        self._signs_id = sender is not None and _signs_id(sender, parts.verifier)
+        self._signs_id = sender is not None and signs_id(sender, parts.verifier)
         asks_unsigned = handshakes is not None and handshakes.asks_unsigned
         asks_signed = handshakes is not None and handshakes.asks_signed
         answers = parts.answers is not None and parts.answers.asks_bodies
@@ -395,15 +393,3 @@ class Guard:
 def _configured(*decisions: tuple[str, Decision | None]) -> Decisions:
     """Return those decisions that are there."""
     return tuple((name, decide) for name, decide in decisions if decide is not None)
-
-
-def _signs_id(sender: CompiledSender, verifier: Verifier | None) -> bool:
-    """Tell whether the id of a delivery is one that its signature covers, whatever else a request has."""
-    if verifier is None:
-        return False
-    for place in sender.deliveries:
-        if not verifier.covers(place.text):
-            return False
-        if place.header:  # without which nothing verifies, so that no later place counts
-            return True
-    return True
