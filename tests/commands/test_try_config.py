@@ -328,6 +328,12 @@ class TryConfigTests(CommandCase):
             self.assertEqual(0, status, request)
             self.assertIn("not judged", [each["verdict"] for each in facts["decisions"]])
 
+    def test_masked_secret(self) -> None:
+        """A secret in the head that a recording masks is not judged, and is not told to be wrong, too."""
+        verdicts = self.verdicts("POST /gitlab HTTP/1.1\nX-Gitlab-Event: Push Hook\nX-Gitlab-Token: ***\n\n{}")
+        self.assertEqual("not judged", verdicts["secret"])
+        self.assertNotIn("signature", verdicts)
+
     def test_secret_in_body(self) -> None:
         """A secret that the body shows is told by its name, and is in no message; nor in a command line for curl."""
         request = f'POST /meraki HTTP/1.1\n\n{{"sharedSecret":"{SECRET}","n":1}}'
