@@ -61,17 +61,23 @@ class ITraffic(Interface):
         @param problem: how a step failed, in one sentence; empty when none has.
         """
 
-    def guards(source: str, secrets: Sequence[str], kinds: Sequence[str], *, says_when: bool) -> None:
+    def guards(
+        source: str, secrets: Sequence[str], tokens: Sequence[str], kinds: Sequence[str], *, says_when: bool
+    ) -> None:
         """
         Create the counters of a guarded source, at 0.
 
-        @param secrets: the names of its secrets and tokens.
+        @param secrets: the names of its secrets.
+        @param tokens: the names of its tokens.
         @param kinds: what the questions of its sender are called.
         @param says_when: its sender signs moments.
         """
 
     def verified(source: str, secret: str) -> None:
-        """A secret or token of that name has proved a request."""
+        """A secret of that name has proved a request."""
+
+    def token_shown(source: str, token: str) -> None:
+        """A request has shown the token of that name."""
 
     def skewed(source: str, seconds: float) -> None:
         """A genuine request was signed so long ago; negative for a moment to come."""

@@ -612,7 +612,7 @@ class AccessTests(GuardedCase):
             (message,) = site.messages
             self.assertEqual(("edge", "token"), (message["webhook.token"], message["webhook.verified"]))
             self.assertNotIn("s3cr3t", str(message))
-            self.assertEqual([("guarded", "edge")], site.traffic.verifications)
+            self.assertEqual([("guarded", "edge")], site.traffic.shown_tokens)
             wrong = site.ask(post(BODY, target.replace(b"s3cr3t", b"other"), headers.replace(b"s3cr3t", b"other")))
             self.assertEqual(403, wrong.status, place)
 

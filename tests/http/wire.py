@@ -182,6 +182,7 @@ class Traffic:
         self.questions: list[tuple[str, str]] = []
         self.duplicates: list[str] = []
         self.verifications: list[tuple[str, str]] = []
+        self.shown_tokens: list[tuple[str, str]] = []
         self.skews: list[tuple[str, float]] = []
         self.dropped = 0
         self.failures: list[str] = []
@@ -213,10 +214,13 @@ class Traffic:
     def processed(self, source: str, events: Any, problem: str) -> None:
         self.processings.append((source, tuple(events), problem))
 
-    def guards(self, source: str, secrets: Any, kinds: Any, *, says_when: bool) -> None: ...
+    def guards(self, source: str, secrets: Any, tokens: Any, kinds: Any, *, says_when: bool) -> None: ...
 
     def verified(self, source: str, secret: str) -> None:
         self.verifications.append((source, secret))
+
+    def token_shown(self, source: str, token: str) -> None:
+        self.shown_tokens.append((source, token))
 
     def skewed(self, source: str, seconds: float) -> None:
         self.skews.append((source, seconds))

@@ -331,23 +331,28 @@ class GuardTests(MetricsTestCase):
     def test_secrets(self) -> None:
         """What each secret and token has proved, and when it last did, is there from the start; of others it is not."""
         for source in ("github", "gone"):
-            self.traffic.guards(source, ["old", "new"], [], says_when=False)
-        self.assertEqual(0, self.value("verified_total", source="github", secret="old"))
+            self.traffic.guards(source, ["old", "new"], ["new"], [], says_when=False)
+        self.assertEqual(0, self.value("verified_total", source="github", kind="secret", secret="old"))
         self.traffic.verified("github", "new")
         self.traffic.verified("github", "new")
-        self.assertEqual(2, self.value("verified_total", source="github", secret="new"))
+        self.assertEqual(2, self.value("verified_total", source="github", kind="secret", secret="new"))
         last = "secret_last_used_timestamp_seconds"
-        self.assertEqual(0, self.value(last, source="github", secret="old"))
-        self.assertGreater(self.value(last, source="github", secret="new"), 1.7e9)
-        self.traffic.guards("github", ["new"], [], says_when=False)
-        self.assertEqual(2, self.value("verified_total", source="github", secret="new"))
+        self.assertEqual(0, self.value(last, source="github", kind="secret", secret="old"))
+        self.assertGreater(self.value(last, source="github", kind="secret", secret="new"), 1.7e9)
+        self.traffic.guards("github", ["new"], [], [], says_when=False)
+        self.assertEqual(2, self.value("verified_total", source="github", kind="secret", secret="new"))
+        self.assertEqual(0, self.value("verified_total", source="github", kind="token", secret="new"))
+        self.traffic.token_shown("github", "new")
+        self.assertEqual(1, self.value("verified_total", source="github", kind="token", secret="new"))
+        self.assertGreater(self.value(last, source="github", kind="token", secret="new"), 1.7e9)
+        self.assertEqual(2, self.value("verified_total", source="github", kind="secret", secret="new"))
         self.assertEqual([], [name for name in self.values() if "gone" in name])
 
     def test_skew(self) -> None:
         """How far signed moments were away is a histogram, past and future alike, where senders say them."""
-        self.traffic.guards("github", [], [], says_when=False)
+        self.traffic.guards("github", [], [], [], says_when=False)
         self.assertEqual([], [name for name in self.values() if name.startswith("signature_skew")])
-        self.traffic.guards("github", [], [], says_when=True)
+        self.traffic.guards("github", [], [], [], says_when=True)
         for seconds in (-3.0, 250.0, 4000.0):
             self.traffic.skewed("github", seconds)
         for bound, count in (("1.0", 0), ("5.0", 1), ("300.0", 2), ("3600.0", 2), ("+Inf", 3)):
@@ -358,7 +363,7 @@ class GuardTests(MetricsTestCase):
 
     def test_questions(self) -> None:
         """Questions that were answered are counted by their kind, and deliveries that came again."""
-        self.traffic.guards("github", [], ["ping"], says_when=False)
+        self.traffic.guards("github", [], [], ["ping"], says_when=False)
         self.assertEqual(0, self.value("handshakes_total", source="github", kind="ping"))
         self.traffic.asked("github", "ping")
         self.assertEqual(1, self.value("handshakes_total", source="github", kind="ping"))

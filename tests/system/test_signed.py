@@ -86,7 +86,7 @@ class SignedTests(ReceiverCase):
         options = ("-H", f"X-Hub-Signature-256: sha256={hmac_of(large)}", "-H", "Transfer-Encoding: chunked")
         self.assertEqual(200, self.curl(receiver, "/github", large, *options).status)
         for line in (
-            'webhookrx_verified_total{secret="main",source="github"} 3.0',
+            'webhookrx_verified_total{kind="secret",secret="main",source="github"} 3.0',
             'webhookrx_duplicates_total{source="github"} 1.0',
             'webhookrx_refusals_total{reason="bad_signature",source="github"} 1.0',
             'webhookrx_refusals_total{reason="signature_missing",source="github"} 1.0',

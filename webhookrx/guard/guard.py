@@ -59,7 +59,8 @@ class Guard:
     @param clock: seconds on the monotonic clock.
     @ivar signatures: checks signatures and secrets that heads show; None where nothing is verified.
     @ivar quotas: checks the quota; None without one.
-    @ivar secrets: the names of all secrets and tokens that may prove a request.
+    @ivar secrets: the names of all secrets that may prove a request.
+    @ivar tokens: those of all tokens.
     @ivar kinds: what questions are called.
     @ivar header_names: names of headers that it asks for at each request, in lower case.
     @ivar says_when: signatures say when they were made.
@@ -133,8 +134,8 @@ class Guard:
         self.on_storing = _configured(
             ("answer", self.answer if parts.answers else None), ("split", self.split if parts.splitter else None)
         )
-        secrets = dict.fromkeys((*(verifier.names if verifier else ()), *(tokens.names if tokens else ())))
-        self.secrets = tuple(secrets)
+        self.secrets = () if verifier is None else tuple(dict.fromkeys(verifier.names))
+        self.tokens = () if tokens is None else tuple(dict.fromkeys(tokens.names))
         self.kinds = () if handshakes is None else handshakes.kinds
         self.says_when = verifier is not None and verifier.says_when
         header_names = (self._delivery_header, *(verifier.header_names if verifier is not None else ()))

@@ -171,7 +171,7 @@ class GuardedResource(WebhookResource):
             if verified.skew is not None:
                 self._traffic.skewed(name, verified.skew)
         if request.token:
-            self._traffic.verified(name, request.token)
+            self._traffic.token_shown(name, request.token)
         if request.key:
             self._look_up(request)
         else:

@@ -70,6 +70,13 @@ def _sum(first: Skews | None, second: Skews | None) -> Skews | None:
     return (first or Skews.empty()) + (second or Skews.empty())
 
 
+def _joined(first: dict[str, SecretUse], second: dict[str, SecretUse]) -> dict[str, SecretUse]:
+    uses = dict(first)
+    for name, use in second.items():
+        uses[name] = uses.get(name, _UNUSED) + use
+    return uses
+
+
 class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False):
     """
     What one source has taken.
@@ -78,7 +85,8 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
     @ivar bytes: bytes of their bodies, as they came by the wire.
     @ivar last: when the last of them came, seconds since the epoch; 0 before the first.
     @ivar answers: times from the last byte of a request to its 200.
-    @ivar secrets: what its secrets and tokens have proved, by their names.
+    @ivar secrets: what its secrets have proved, by their names.
+    @ivar tokens: the same for its tokens, which may have the same names.
     @ivar skews: of genuine signatures that say when they were made; None if its sender's never do.
     """
 
@@ -87,23 +95,22 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
     last: float
     answers: Histogram
     secrets: dict[str, SecretUse]
+    tokens: dict[str, SecretUse]
     skews: Skews | None
 
     @classmethod
     def empty(cls) -> SourceCounts:
         """Return the counts of a source that has taken nothing."""
-        return cls(0, 0, 0.0, Histogram.empty(), {}, None)
+        return cls(0, 0, 0.0, Histogram.empty(), {}, {}, None)
 
     def __add__(self, other: SourceCounts) -> SourceCounts:
-        secrets = dict(self.secrets)
-        for name, use in other.secrets.items():
-            secrets[name] = secrets.get(name, _UNUSED) + use
         return SourceCounts(
             self.messages + other.messages,
             self.bytes + other.bytes,
             max(self.last, other.last),
             self.answers + other.answers,
-            secrets,
+            _joined(self.secrets, other.secrets),
+            _joined(self.tokens, other.tokens),
             _sum(self.skews, other.skews),
         )
 

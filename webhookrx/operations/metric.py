@@ -168,12 +168,16 @@ def counts_of_steps(name: str) -> Callable[[View], Iterable[Sample]]:
 
 
 def by_secret(read: Callable[[SecretUse], float]) -> Callable[[View], Iterable[Sample]]:
-    """Read what the secrets and tokens of each source have proved, by source and name."""
-    return lambda view: [
-        ((source, name), read(use))
-        for source in view.snapshot.sources
-        for name, use in view.counters.sources[source].secrets.items()
-    ]
+    """Read what the secrets and tokens of each source have proved, by source, kind and name."""
+
+    def samples(view: View) -> Iterator[Sample]:
+        for source in view.snapshot.sources:
+            counts = view.counters.sources[source]
+            for kind, uses in (("secret", counts.secrets), ("token", counts.tokens)):
+                for name, use in uses.items():
+                    yield (source, kind, name), read(use)
+
+    return samples
 
 
 def skews(view: View) -> Iterator[Sample]:

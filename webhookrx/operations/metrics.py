@@ -88,14 +88,14 @@ METRICS: tuple[Metric[View], ...] = (
     Metric(
         "webhookrx_verified_total",
         "counter",
-        ("source", "secret"),
-        "Requests that a secret or token has proved, by its name.",
+        ("source", "kind", "secret"),
+        "Requests that a secret or token has proved, by its name; `kind` is `secret` or `token`.",
         by_secret(lambda use: use.requests),
     ),
     Metric(
         "webhookrx_secret_last_used_timestamp_seconds",
         "gauge",
-        ("source", "secret"),
+        ("source", "kind", "secret"),
         "Time of the last of these requests, since the epoch; 0 if none since the start.",
         by_secret(lambda use: use.last),
     ),

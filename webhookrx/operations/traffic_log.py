@@ -123,20 +123,28 @@ class TrafficLog:
                 "A step of {source} failed, the message {fate}: {problem}", source=source, fate=fate, problem=problem
             )
 
-    def guards(self, source: str, secrets: Sequence[str], kinds: Sequence[str], *, says_when: bool) -> None:
+    def guards(
+        self, source: str, secrets: Sequence[str], tokens: Sequence[str], kinds: Sequence[str], *, says_when: bool
+    ) -> None:
         counts = self._sources[source]
-        for name in secrets:
-            counts.secrets.setdefault(name, SecretUse(0, 0.0))
+        for uses, names in ((counts.secrets, secrets), (counts.tokens, tokens)):
+            for name in names:
+                uses.setdefault(name, SecretUse(0, 0.0))
         for kind in kinds:
             self._counters.add("handshake", source, kind, amount=0)
         if says_when and counts.skews is None:
             counts.skews = Skews.empty()
 
     def verified(self, source: str, secret: str) -> None:
-        secrets = self._sources[source].secrets
-        use = secrets.get(secret)
+        self._use(self._sources[source].secrets, secret)
+
+    def token_shown(self, source: str, token: str) -> None:
+        self._use(self._sources[source].tokens, token)
+
+    def _use(self, uses: dict[str, SecretUse], name: str) -> None:
+        use = uses.get(name)
         if use is None:
-            use = secrets[secret] = SecretUse(0, 0.0)
+            use = uses[name] = SecretUse(0, 0.0)
         use.requests += 1
         use.last = self._wall_clock()
 

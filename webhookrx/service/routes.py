@@ -106,7 +106,7 @@ def _guarded(
     from webhookrx.http.guarded_resource import GuardedResource
 
     guard = maker.guard(source, settings, rules)
-    traffic.guards(source.name, guard.secrets, guard.kinds, says_when=guard.says_when)
+    traffic.guards(source.name, guard.secrets, guard.tokens, guard.kinds, says_when=guard.says_when)
     return partial(GuardedResource, guard)
 
 
