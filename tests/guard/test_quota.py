@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.guard import quota as quota_module
-from webhookrx.guard.quota import BUCKETS_SIZE, SECRET_SIZE, SHARED, Buckets, SourceQuota, retry_after
+from webhookrx.guard.quota import BUCKETS_SIZE, SECRET_SIZE, SHARED, Buckets, SourceQuota, retry_after, take_question
 
 NOW = 1000.0
 
@@ -46,6 +46,34 @@ def buckets(lock: PlayedLock | None = None) -> Buckets:
 def memory() -> bytearray:
     """Return memory for buckets."""
     return bytearray(os.urandom(SECRET_SIZE) + bytes(BUCKETS_SIZE - SECRET_SIZE))
+
+
+class QuestionTests(SynchronousTestCase):
+    """Questions of senders."""
+
+    def test_rate(self) -> None:
+        """Ten are taken at once, however long nobody asked; a tenth of a second later there is one again."""
+        taken = buckets()
+        for now in (NOW, NOW + 1_000_000):
+            self.assertEqual([0] * 10 + [1], [take_question(taken, "s", now) for _ in range(11)])
+            self.assertEqual([1, 0, 1], [take_question(taken, "s", now + more) for more in (0.05, 0.11, 0.11)])
+            self.assertGreater(take_question(taken, "s", now - 5), 0, "a clock that goes back gives nothing")
+
+    def test_apart(self) -> None:
+        """Neither other sources nor the quota of this one take from its questions."""
+        taken, quota = buckets(), SourceQuota(messages=1, burst=1)
+        for _ in range(11):
+            take_question(taken, "s", NOW)
+        self.assertEqual((1, 0), (take_question(taken, "s", NOW), take_question(taken, "t", NOW)))
+        self.assertEqual(0.0, taken.take(quota, "s", "", 1, 0, NOW))
+        self.assertEqual([1, 0], [take_question(taken, each, NOW) for each in ("s", "u")])
+
+    def test_shared(self) -> None:
+        """Processes that share the memory, and a receiver before and after a reload, share one bucket."""
+        shared = memory()
+        one, other = Buckets(shared), Buckets(shared)
+        self.assertEqual([0] * 10, [take_question(each, "s", NOW) for each in (one, other) * 5])
+        self.assertEqual([1, 1, 1], [take_question(each, "s", NOW) for each in (one, other, Buckets(shared))])
 
 
 class TakeTests(SynchronousTestCase):

@@ -4,6 +4,7 @@ A site with one guarded source, and a sender at the other end of each connection
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from zope.interface import implementer
@@ -11,6 +12,7 @@ from zope.interface import implementer
 from tests.http.wire import AtOnce, Wire, post
 from webhookrx.guard.guard import Guard
 from webhookrx.guard.parts import GuardParts
+from webhookrx.guard.quota import BUCKETS_SIZE, Buckets, take_question
 from webhookrx.http.guarded_resource import GuardedResource
 from webhookrx.http.resources import RecordRequest, RootResource
 from webhookrx.http.time_slices import TimeSlices
@@ -81,6 +83,12 @@ class Window:
             waiting[0](Claim.NEW)
 
 
+def handshakes_of(sender: SenderDefinition, secrets: list[NamedSecret], **given: Any) -> Handshakes:
+    """Return the questions of a sender, with a bucket of their own."""
+    buckets = Buckets(bytearray(BUCKETS_SIZE))
+    return Handshakes(sender, secrets, source="guarded", take=partial(take_question, buckets, "guarded"), **given)
+
+
 class GuardedWire(Wire):
     """
     A site with one guarded source, C{guarded}, at C{/in} and whatever is below.
@@ -123,7 +131,7 @@ class GuardedWire(Wire):
         self.named = {secret.name: secret for secret in named}
         keys = [secret for secret in named if not secret.is_verify_token]
         if sender is not None:
-            parts.setdefault("handshakes", Handshakes(sender, named, source="guarded") if sender.handshake else None)
+            parts.setdefault("handshakes", handshakes_of(sender, named) if sender.handshake else None)
             parts.setdefault("answers", SenderAnswers(sender) or None)
         self.verifier = None
         if sender is not None and keys:

@@ -14,7 +14,7 @@ from twisted.internet.testing import StringTransport
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.server import Site as StockSite
 
-from tests.http.guarded_wire import GuardedWire
+from tests.http.guarded_wire import GuardedWire, handshakes_of
 from tests.http.wire import Response, post
 from tests.senders.handshakes.questions import DEFINITIONS, NOW, secrets_of
 from tests.senders.handshakes.test_senders import (
@@ -32,7 +32,6 @@ from tests.senders.handshakes.test_senders import (
 )
 from tests.senders.requests import entry_of
 from webhookrx.intake.tokens import NamedToken, TokenCheck
-from webhookrx.senders.handshakes import Handshakes
 
 #: Headers that all answers have.
 COMMON = {"server", "date", "x-content-type-options", "cache-control"}
@@ -41,7 +40,7 @@ COMMON = {"server", "date", "x-content-type-options", "cache-control"}
 def site_of(sender: str, secrets: dict[str, str], **given: object) -> GuardedWire:
     """Return a site that hears one sender at any path."""
     named = secrets_of(**secrets)
-    handshakes = Handshakes(DEFINITIONS[sender], named, source="guarded", **given)  # type: ignore[arg-type]
+    handshakes = handshakes_of(DEFINITIONS[sender], named, **given)
     values = {secret.name: secret.value for secret in named}
     site = GuardedWire(DEFINITIONS[sender], None, pattern="/.*", handshakes=handshakes)
     if any(not secret.is_verify_token for secret in named) and DEFINITIONS[sender].schemes:
@@ -94,7 +93,7 @@ class QuestionTests(SynchronousTestCase):
             ("fastly", "/logs", 405),
             ("vercel", "/", 403),
         ):
-            handshakes = Handshakes(DEFINITIONS[sender], (), source="guarded", settings={"verify_code": "x"})
+            handshakes = handshakes_of(DEFINITIONS[sender], [], settings={"verify_code": "x"})
             check = TokenCheck([NamedToken("edge", b"t0ken")])
             site = GuardedWire(DEFINITIONS[sender], None, pattern="/.*", handshakes=handshakes, tokens=check)
             answer = site.ask(f"GET {target} HTTP/1.1\r\nHost: a\r\n\r\n".encode())

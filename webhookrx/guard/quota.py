@@ -229,6 +229,21 @@ class Buckets:
         return int.from_bytes(digest[:8], "little") or 1, int.from_bytes(digest[8:], "little")  # 0 is no bucket's
 
 
+QUESTIONS: Final = SourceQuota(messages=10, burst=1.0)
+"""Questions of senders that a source answers, so that nobody has it compute proofs or guess tokens all day."""
+
+
+def take_question(buckets: Buckets, source: str, now: float) -> int:
+    """
+    Take one question from the bucket of a source, which is none of its quota.
+
+    @param now: see L{Buckets.take}.
+    @return: 0 when it was taken, else the seconds of a Retry-After.
+    """
+    wait = buckets.take(QUESTIONS, source, "\0questions", 1, 0, now)
+    return retry_after(wait) if wait else 0
+
+
 def retry_after(wait: float) -> int:
     """Return the whole seconds of a Retry-After: at least 1, and no earlier than after C{wait} seconds."""
     return max(1, min(ceil(wait), LONGEST_WAIT))

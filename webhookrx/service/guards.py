@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from webhookrx.guard.guard import Guard
 from webhookrx.guard.parts import GuardParts
-from webhookrx.guard.quota import Buckets
+from webhookrx.guard.quota import Buckets, take_question
 from webhookrx.intake.client_patterns import ClientPatterns
 from webhookrx.intake.judge import SourceRules
 from webhookrx.intake.networks import AllowList, parse_network
@@ -30,7 +30,7 @@ class GuardMaker:
     """
     Makes guards. What several of them have in common is made once.
 
-    @param buckets: returns those of all quotas; called for the first guard that needs them.
+    @param buckets: returns those of all quotas and questions; called for guards that need them.
     @param keys: where public keys of senders come from that are no secrets of a source.
     @param wall_clock: nanoseconds since the epoch.
     @param clock: seconds on the monotonic clock.
@@ -99,7 +99,10 @@ class GuardMaker:
             stored = partial(self._subscriptions.stored, settings)
         handshakes = None
         if guard.handshake:
-            handshakes = Handshakes(definition, guard.secrets, settings=settings, public_url=url, source=name)
+            take = partial(take_question, self._buckets(), name)
+            handshakes = Handshakes(
+                definition, guard.secrets, settings=settings, public_url=url, source=name, take=take
+            )
         return replace(
             parts,
             verifier=verifier,

@@ -8,13 +8,12 @@ from typing import Any
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.senders.handshakes.questions import DEFINITIONS, ask, head_of, secrets_of
+from tests.senders.handshakes.questions import DEFINITIONS, any_number, ask, head_of, secrets_of
 from tests.senders.requests import entry_of, known_of
 from webhookrx.errors import BAD_HANDSHAKE, OVER_QUOTA
 from webhookrx.intake.judge import Refused
 from webhookrx.intake.reply import TEXT, Reply
 from webhookrx.senders.handshakes import HandshakeAnswer, Handshakes
-from webhookrx.senders.handshakes.rate import PER_SECOND
 
 GET = {"method": "GET", "query": {"q": "*"}}
 
@@ -29,7 +28,9 @@ class HandshakesTests(SynchronousTestCase):
 
     def test_methods(self) -> None:
         """POST is always taken, other methods where a question comes by them."""
-        asked = Handshakes(definition_of({"when": GET}, {"when": {"method": "HEAD", "path": "^/h"}}), ())
+        asked = Handshakes(
+            definition_of({"when": GET}, {"when": {"method": "HEAD", "path": "^/h"}}), (), take=any_number
+        )
         for method, path, takes in (
             ("POST", "/", True),
             ("GET", "/", True),
@@ -98,7 +99,7 @@ class HandshakesTests(SynchronousTestCase):
 
     def test_unknown_secret(self) -> None:
         """What a secret has verified that is no key of proofs is not proved by another."""
-        asked = Handshakes(DEFINITIONS["zoom"], secrets_of(app="a"))
+        asked = Handshakes(DEFINITIONS["zoom"], secrets_of(app="a"), take=any_number)
         body = b'{"event":"endpoint.url_validation","payload":{"plainToken":"abc"}}'
         evidence = known_of(head_of("POST", "/"), {}, body)
         self.assertIsInstance(asked.after_signature(evidence, "app", 0.0), HandshakeAnswer)
@@ -107,11 +108,11 @@ class HandshakesTests(SynchronousTestCase):
 
     def test_rate(self) -> None:
         """All questions of a source count together, with those that are refused; other requests don't."""
+        waits = [0, 0, 1, 1, 0]
         definition = definition_of({"when": GET, "text": "{query:q}"}, {"when": {"only_keys": ["a"]}, "signed": False})
-        asked = Handshakes(definition, (), source="hooks")
+        asked = Handshakes(definition, (), source="hooks", take=lambda now: waits.pop(0))
         head = head_of("GET", "/?q=1")
-        for _ in range(PER_SECOND - 1):
-            asked.by_head(head, {"q": "\n"}, 0.0)
+        self.assertIsInstance(asked.by_head(head, {"q": "\n"}, 0.0), Refused)
         question = known_of(head_of("POST", "/"), {}, b'{"a":1}')
         message = known_of(head_of("POST", "/"), {}, b'{"a":1,"b":2}')
         self.assertIsNone(asked.before_signature(message, 0.0))
@@ -121,10 +122,11 @@ class HandshakesTests(SynchronousTestCase):
         self.assertEqual(asked.by_head(head, {"q": "1"}, 0.0), over)
         self.assertIsNone(asked.before_signature(message, 0.0))
         self.assertIsInstance(asked.by_head(head, {"q": "1"}, 0.1), HandshakeAnswer)
+        self.assertEqual([], waits)
 
     def test_secrets_hidden(self) -> None:
         """No secret is in what is shown of a source's questions, nor in a refusal."""
         secrets = secrets_of(app="hidden one", verify_token="hidden two")
-        self.assertNotIn("hidden", repr(Handshakes(DEFINITIONS["meta"], secrets, source="a")))
+        self.assertNotIn("hidden", repr(Handshakes(DEFINITIONS["meta"], secrets, source="a", take=any_number)))
         query = "hub.mode=subscribe&hub.challenge=1&hub.verify_token=hidden"
         self.assertNotIn("hidden", repr(ask(DEFINITIONS["meta"], "GET", f"/?{query}", secrets=secrets)))

@@ -14,7 +14,7 @@ import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from twisted.trial.unittest import SynchronousTestCase
 
-from tests.senders.handshakes.questions import DEFINITIONS, NOW, ask, head_of, secrets_of
+from tests.senders.handshakes.questions import DEFINITIONS, NOW, any_number, ask, head_of, secrets_of
 from webhookrx.errors import BAD_HANDSHAKE, METHOD_NOT_ALLOWED
 from webhookrx.intake.judge import Refused
 from webhookrx.intake.reply import JSON, TEXT, Reply
@@ -528,7 +528,7 @@ class QuestionTests(SynchronousTestCase):
             head = msgspec.structs.replace(
                 head_of("OPTIONS", HOOK), headers=[(b"webhook-request-origin", text)], prefetched={}
             )
-            answer = Handshakes(definition, ()).by_head(head, {}, 0.0)
+            answer = Handshakes(definition, (), take=any_number).by_head(head, {}, 0.0)
             if shown is None:
                 self.assertIsInstance(answer, Refused, repr(text))
             else:
@@ -653,7 +653,9 @@ class QuestionTests(SynchronousTestCase):
     def test_fastly_path(self) -> None:
         """Fastly's question has a path of its own; elsewhere a GET is not allowed."""
         path = "/.well-known/fastly/logging/challenge"
-        self.assertEqual(Handshakes(DEFINITIONS["fastly"], ()).allow(head_of("GET", path)), "GET, POST")
-        self.assertFalse(Handshakes(DEFINITIONS["fastly"], ()).takes(head_of("GET", HOOK)))
+        self.assertEqual(
+            Handshakes(DEFINITIONS["fastly"], (), take=any_number).allow(head_of("GET", path)), "GET, POST"
+        )
+        self.assertFalse(Handshakes(DEFINITIONS["fastly"], (), take=any_number).takes(head_of("GET", HOOK)))
         for other in (f"{path}/", f"/x{path}"):
             self.assertIsInstance(ask(DEFINITIONS["fastly"], "GET", other), Refused, other)

@@ -6,6 +6,5 @@ from __future__ import annotations
 
 from webhookrx.senders.handshakes.answers import AnswerFailed, SenderAnswers
 from webhookrx.senders.handshakes.handshakes import LARGEST_QUESTION, HandshakeAnswer, Handshakes
-from webhookrx.senders.handshakes.rate import HandshakeRate
 
-__all__ = ["LARGEST_QUESTION", "AnswerFailed", "HandshakeAnswer", "HandshakeRate", "Handshakes", "SenderAnswers"]
+__all__ = ["LARGEST_QUESTION", "AnswerFailed", "HandshakeAnswer", "Handshakes", "SenderAnswers"]

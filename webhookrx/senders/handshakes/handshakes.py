@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hmac
 from base64 import b64encode
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from hashlib import sha256
 from typing import Any, Final
@@ -24,7 +24,6 @@ from webhookrx.regex import RegexTooCostly
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.evidence import Evidence
 from webhookrx.senders.handshakes.compilation import AnswerTemplate, CompiledHandshake, compiled_handshakes
-from webhookrx.senders.handshakes.rate import HandshakeRate
 from webhookrx.senders.handshakes.texts import (
     PROOF,
     SECRET,
@@ -65,6 +64,8 @@ class Handshakes:
         a question shows; the others are keys of proofs.
     @param public_url: what C{{url}} is.
     @param source: the name of the source, for refusals.
+    @param take: is asked for each question, refused ones included, with the seconds of a clock that never goes back;
+        returns 0, or the seconds after which one may be asked.
     @ivar kinds: the names of all questions.
     @ivar asks_unsigned: some questions are told by their body, and need not be signed.
     @ivar asks_signed: some must be signed.
@@ -78,6 +79,7 @@ class Handshakes:
         settings: Mapping[str, Any] | None = None,
         public_url: str = "",
         source: str = "",
+        take: Callable[[float], int],
     ) -> None:
         compiled = compiled_handshakes(definition)
         self._by_head = tuple(each for each in compiled if each.by_head)
@@ -93,7 +95,7 @@ class Handshakes:
         self._mac = _mac(definition, self._keys)
         self._public_url = public_url
         self._source = source
-        self._rate = HandshakeRate()
+        self._take = take
         self.kinds = tuple(dict.fromkeys(each.definition.kind for each in compiled))
         self.asks_unsigned = bool(self._unsigned)
         self.asks_signed = bool(self._signed)
@@ -172,7 +174,7 @@ class Handshakes:
             if names is None:
                 names = evidence.header_names()
             if _is_question(each, evidence, names):
-                wait = self._rate.take(now)
+                wait = self._take(now)
                 if wait:
                     return Refused(OVER_QUOTA, OVER_QUOTA.detail, self._source, retry_after=wait)
                 return self._answer(each, evidence, secret)
