@@ -1,5 +1,5 @@
 """
-Files of tokens. No error quotes one.
+Files of tokens, which sources and connectors name. No error quotes a token.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ from webhookrx.senders.signatures.named_secrets import (
     NamedSecret,
     SecretError,
     doubt_about,
+    read_secret_lines,
     read_secrets,
 )
 
@@ -23,6 +24,7 @@ class ReadSecretsTests(SynchronousTestCase):
             [("old", b"It's = 1"), ("4", b"bGluZQ=="), ("new", b"x y"), ("6", b"It's a = b")],
             [(each.name, each.value) for each in read_secrets(text)],
         )
+        self.assertEqual([2, 4, 5, 6], [line for line, _ in read_secret_lines(text)])
 
     def test_bytes(self) -> None:
         """Bytes that are not UTF-8 are kept."""
