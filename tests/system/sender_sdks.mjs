@@ -377,8 +377,12 @@ for (const [name, sender] of Object.entries(senders)) {
     await judge('ours', own.ours.target, own.ours.headers, Buffer.from(own.ours.body, 'base64'));
     moment = 0;
   }
-  await judge('genuine', ...await made(now(), own.secret));
-  await judge('large', ...await made(now(), own.secret, 300_000));
+  for (const [what, more] of [['genuine', 0], ['large', 300_000]]) {
+    const signed = now();
+    moment = signed * 1000;
+    await judge(what, ...await made(signed, own.secret, more));
+    moment = 0;
+  }
   await judge('wrong secret', ...await made(now(), own.wrong, 0, {...own, ...own.by_wrong}));
   for (const seconds of [-3600, 3600]) await judge(`signed ${seconds} s off`, ...await made(now() + seconds, own.secret));
   const signed = now();
