@@ -133,6 +133,21 @@ const senders = {
     signs: (sdk, body, seconds, secret) => ({'x-line-signature': hmac('sha256', secret, body, 'base64')}),
     verifies: (sdk, body, headers, secret) => sdk.validateSignature(body, secret, headers['x-line-signature']),
   },
+  shopify: {
+    library: '@shopify/shopify-api', with: '@shopify/shopify-api/adapters/node', signature: 'x-shopify-hmac-sha256',
+    signs: (sdk, body, seconds, secret) => ({
+      'x-shopify-topic': 'orders/create', 'x-shopify-shop-domain': 'made-up.myshopify.com', 'x-shopify-webhook-id': '1',
+      'x-shopify-api-version': '2026-01', 'x-shopify-hmac-sha256': hmac('sha256', secret, body, 'base64'),
+    }),
+    verifies: async (sdk, body, headers, secret) => {
+      const shop = sdk.shopifyApi({
+        apiKey: 'of nobody', apiSecretKey: secret, hostName: 'logs.example', isEmbeddedApp: false, logger: {level: 0},
+        apiVersion: Object.values(sdk.ApiVersion)[0],
+      });
+      const rawRequest = {method: 'POST', url: '/shopify', headers};
+      return (await shop.webhooks.validate({rawBody: `${body}`, rawRequest, rawResponse: {}})).valid;
+    },
+  },
   'adyen-platform': {
     library: '@adyen/api-library', signature: 'hmacsignature',
     signs: (sdk, body, seconds, secret) => ({

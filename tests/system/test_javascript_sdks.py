@@ -62,7 +62,7 @@ WIDER: Final = {
     "adyen": {"body with mark"},
 }
 """What the receiver takes and the library does not, by sender: the signature is genuine, and all as signed."""
-UNTIMED: Final = {"github", "twilio", "twilio-json", "square", "line", "adyen", "adyen-platform"}
+UNTIMED: Final = {"github", "shopify", "twilio", "twilio-json", "square", "line", "adyen", "adyen-platform"}
 ENTRIES: Final = {"svix": "standard-webhooks", "twilio-json": "twilio"}
 
 
@@ -92,7 +92,7 @@ _HEX: Final = {"secret": "44782DEF547AAA06C910C43932B1EB0C71FC68D9D0C057550C48EC
 _WHSEC: Final = {"secret": _whsec(b"made up, and in use nowhere"), "wrong": _whsec(b"of somebody else")}
 SENDERS: Final[dict[str, Keys]] = {
     **dict.fromkeys(("github", "slack", "stripe", "twilio", "twilio-json", "linear", "hubspot", "square"), _TEXT),
-    **dict.fromkeys(("line", "paddle", "box", "workos"), _TEXT),
+    **dict.fromkeys(("line", "paddle", "box", "workos", "shopify"), _TEXT),
     **dict.fromkeys(("standard-webhooks", "svix"), _WHSEC),
     **dict.fromkeys(("adyen", "adyen-platform"), _HEX),
     "contentful": {"secret": "k" * 64, "wrong": "w" * 64},
@@ -113,6 +113,8 @@ def _signed_here(name: str, keys: Keys) -> Keys | None:
         body, media = b"SmsSid=SM1&Body=Z%C3%BCrich", {"content-type": "application/x-www-form-urlencoded"}
     if name == "box":
         media |= {"box-signature-version": "1", "box-signature-algorithm": "HmacSHA256"}
+    if name == "shopify":
+        media |= {f"x-shopify-{each}": "1" for each in ("topic", "shop-domain", "webhook-id", "api-version")}
     secret = NamedSecret("sdk", keys["secret"].encode())
     verifier = Verifier(entry, [secret], public_url=PUBLIC_URL)
     head = head_of(media, url=f"/{name}")
