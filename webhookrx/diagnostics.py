@@ -178,6 +178,7 @@ ROUTER_CODES: Final = (
     Code("token-file-missing", ERROR, "A file of tokens is missing."),
     Code("token-file-unusable", ERROR, "A file of tokens can't be read by the service, or a line of it is wrong."),
     Code("token-file-open", WARNING, "Every user of the machine can read or write a file of tokens."),
+    Code("token-doubtful", WARNING, "A token looks as if its name were taken for a part of it."),
     Code("token-in-the-open", ERROR, "Tokens, or secrets that requests show, would come over plain HTTP."),
     Code("networks-unknown", ERROR, "The value of `allow` names a list of networks that the router does not have."),
 )

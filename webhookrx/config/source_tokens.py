@@ -49,8 +49,8 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
         watched[path] = signature_of(path)
         found = options.problems.attempt(value.origin, read_token_file, path, place)
         if found is not None:
-            if found.warning:
-                options.problems.warn(found.warning, value.origin)
+            for warning in filter(None, (found.warning, found.doubt)):
+                options.problems.warn(warning, value.origin)
             tokens += found.tokens
             has_names = has_names or found.has_names
     _show(options, "auth-token", values, ("***" for _ in values))

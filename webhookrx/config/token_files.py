@@ -9,7 +9,7 @@ from typing import NamedTuple
 from webhookrx.config.files import public_warning, read_file
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
-from webhookrx.intake.named_lines import named_lines
+from webhookrx.intake.named_lines import MEANT_NAMED, is_meant_named, named_lines
 from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace, token_place
 from webhookrx.intake.tokens import NamedToken, read_tokens
 
@@ -20,11 +20,13 @@ class TokenFile(NamedTuple):
 
     @ivar has_names: whether a line has a name, or a digest in place of a token.
     @ivar warning: what is wrong with the mode of the file; empty if nothing is.
+    @ivar doubt: what may be wrong with a line of it; likewise.
     """
 
     tokens: tuple[NamedToken, ...]
     has_names: bool
     warning: str
+    doubt: str
 
 
 def read_token_file(path: str, place: str) -> TokenFile:
@@ -39,12 +41,15 @@ def read_token_file(path: str, place: str) -> TokenFile:
     text = data.decode("utf-8", "surrogateescape")
     try:
         tokens = tuple(read_tokens(text, _place(place)))
-        has_names = any(token.sha256 for token in tokens) or any(line.has_name for line in named_lines(text))
+        lines = named_lines(text)
+        has_names = any(token.sha256 for token in tokens) or any(line.has_name for line in lines)
     except ValueError as error:
         raise ConfigError(f"{quoted(path)}: {error}") from None
     if not tokens:
         raise ConfigError(f"{quoted(path)} holds no token; it takes one a line.")
-    return TokenFile(tokens, has_names, public_warning(path, mode))
+    doubtful = next((line for line in lines if not line.has_name and is_meant_named(line.value)), None)
+    doubt = "" if doubtful is None else f"{quoted(path)}, line {doubtful.number}: {MEANT_NAMED.format('token')}"
+    return TokenFile(tokens, has_names, public_warning(path, mode), doubt)
 
 
 def _place(text: str) -> TokenPlace:

@@ -12,6 +12,15 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 #: The blanks tell it from the C{=} at the end of Base64.
 _EQUALS: Final = re.compile(r"[ \t]+=(?:[ \t]+|\Z)")
 
+#: Padding of Base64 has nothing behind its equals signs.
+_MEANT_NAMED: Final = re.compile(r"[A-Za-z0-9._ -]{1,100}?([ \t]*=|:[ \t])[ \t]*[^= \t].*", re.DOTALL)
+
+MEANT_NAMED: Final = (
+    "The whole line is taken for the {}. If it begins with a name, write NAME = VALUE, with blanks around the equals "
+    "sign and a name of letters, digits, dots, dashes and underscores."
+)
+"""What is said of a line as L{is_meant_named} tells, after what it holds."""
+
 
 class NamedLine(NamedTuple):
     """
@@ -30,6 +39,11 @@ class NamedLine(NamedTuple):
 
     def __repr__(self) -> str:
         return f"NamedLine({self.number}, {self.name!r}, ***)"
+
+
+def is_meant_named(value: str) -> bool:
+    """Tell whether a line without a name was probably meant to have one."""
+    return _MEANT_NAMED.fullmatch(value) is not None
 
 
 def lines_in_use(text: str) -> Iterator[tuple[int, str]]:

@@ -376,6 +376,13 @@ class MistakeTests(GuardCase):
         (error,) = self.errors(f"sender: demo\nsecrets_file: {doubtful}")
         self.assertIn('"doubtful" is in UTF-16; write it in UTF-8.', error)
 
+    def test_doubtful_tokens(self) -> None:
+        """A token that looks as if it had a name is a warning; padding of Base64 is no sign of one."""
+        tokens = self.write("doubtful", "edge = t0ken\nb3RoZXI=\nother=t0ken\n")
+        (warning,) = (each for each in self.warnings(f"auth_token_file: {tokens}") if "line 3" in each)
+        self.assertIn('x.yaml:3: auth_token_file: "doubtful", line 3: The whole line is taken for the token.', warning)
+        self.assertNotIn("t0ken", warning)
+
     def test_setting_that_a_verifier_needs(self) -> None:
         """A setting that is missing is said once, and not as a lack of secrets, too."""
         (error,) = self.errors("sender: paypal\nfetch_keys: yes")

@@ -82,4 +82,6 @@ def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], list[Di
         tokens += read.tokens
         if read.warning:
             found.append(diagnose("token-file-open", ("auth_token_file",), read.warning))
+        if read.doubt:
+            found.append(diagnose("token-doubtful", ("auth_token_file",), read.doubt))
     return tokens, found

@@ -10,16 +10,13 @@ from typing import Final
 
 import msgspec
 
-from webhookrx.intake.named_lines import lines_in_use
+from webhookrx.intake.named_lines import MEANT_NAMED, is_meant_named, lines_in_use
 
 MAX_SECRETS: Final = 16
 """Secrets of a source. Each is tried with each signature of a request, so that this bounds what a request costs."""
 
 _NAMED: Final = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]{0,99})[ \t]+=[ \t]+(.*)")
 _ANSWERS: Final = "verify-token"
-
-#: A line without a name that was probably meant to have one. Padding of Base64 has nothing behind its equals signs.
-_MEANT_NAMED: Final = re.compile(rb"[A-Za-z0-9._ -]{1,100}?([ \t]*=|:[ \t])[ \t]*[^= \t].*", re.DOTALL)
 
 
 class SecretError(ValueError):
@@ -96,11 +93,8 @@ def doubt_about(secret: NamedSecret, line: int) -> str:
     @param line: where it is in its file, from 1.
     """
     value = secret.value
-    if secret.name == str(line) and _MEANT_NAMED.fullmatch(value):
-        return (
-            "The whole line is taken for the secret. If it begins with a name, write NAME = VALUE, with blanks around "
-            "the equals sign and a name of letters, digits, dots, dashes and underscores."
-        )
+    if secret.name == str(line) and is_meant_named(value.decode("latin-1")):
+        return MEANT_NAMED.format("secret")
     if len(value) > 1 and value[:1] == value[-1:] and value[:1] in (b"'", b'"'):
         return "The quotes are taken for a part of the secret."
     return ""
