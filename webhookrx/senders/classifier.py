@@ -18,7 +18,6 @@ from webhookrx.senders.index import Index, header_search
 from webhookrx.senders.locator import Locator, LookupContext, scalar_text
 from webhookrx.senders.otlp import OtlpError
 from webhookrx.senders.unpacking import unpack, unreadable
-from webhookrx.speedups import in_order
 
 PROVED: Final = "proved"
 HIGH: Final = "high"
@@ -110,7 +109,7 @@ class Classifier:
             name for alternative in alternatives for name in alternative.conditions.header_names
         )
         wanted = frozenset((b"content-type",)).union(*(sender.header_names for sender in compiled))
-        self._wanted = WantedHeaders(in_order(wanted), wanted)
+        self._wanted = WantedHeaders.of(wanted)
         self._leads: dict[tuple[bytes, ...], HeaderLeads] = {}
 
     def classify(self, evidence: Evidence, last_resort: bool = True) -> Match | None:

@@ -5,7 +5,7 @@ The evidence by which a request is classified. Expensive properties are computed
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -17,7 +17,7 @@ from webhookrx.message.message import Value
 from webhookrx.senders.bodies import LOGPLEX, MAX_FIRST, first_element, first_object, form_fields
 from webhookrx.senders.msgpack import MEDIA_TYPES as MSGPACK
 from webhookrx.senders.otlp import MEDIA_TYPES as OTLP
-from webhookrx.speedups import compiled
+from webhookrx.speedups import compiled, in_order
 
 _NAMES: Final = re.compile(rb"\r\n([^:\r\n]+):")
 _LINE_ENDS: Final = re.compile(rb"[\r\n]")
@@ -30,11 +30,18 @@ class WantedHeaders(NamedTuple):
     """
     The names of headers that somebody may ask for, in lower case.
 
+    @ivar names: in the order in which they are looked up, see L{in_order}.
     @ivar known: the same, to look one up.
     """
 
     names: tuple[bytes, ...]
     known: frozenset[bytes]
+
+    @classmethod
+    def of(cls, names: Iterable[bytes]) -> WantedHeaders:
+        """Return these names, which may come in any order."""
+        known = frozenset(names)
+        return cls(in_order(known), known)
 
 
 _NO_FIELDS: Final[dict[bytes, list[bytes]]] = {}
