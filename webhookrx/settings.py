@@ -143,6 +143,8 @@ class GuardSettings:
     """The one kind of sender that the source hears; None: any."""
     secrets: tuple[NamedSecret, ...] = field(default=(), repr=False)
     """Its secrets, public keys and verify tokens, in the order of their files."""
+    secrets_files: tuple[str, ...] = ()
+    """Where they are."""
     verify: str = "off"
     """C{"required"}, C{"note"} or C{"off"}."""
     handshake: bool = False
@@ -159,6 +161,8 @@ class GuardSettings:
     """Patterns of the names of client certificates, and their fingerprints; empty: all."""
     tokens: tuple[NamedToken, ...] = field(default=(), repr=False)
     """All accepted tokens; without one no token is needed."""
+    token_files: tuple[str, ...] = ()
+    """Where those of a connector are."""
     token_place: TokenPlace = AUTHORIZATION
     """Where a request shows its token."""
     public_url: str = ""

@@ -120,11 +120,12 @@ GUARD_OPTIONS: Final[tuple[Option, ...]] = (
 
 def guard_rows(guard: GuardSettings) -> dict[str, str]:
     """
-    Return the value of each option of a guard as people write it, by the name of the option; but for files. Secrets and
-    tokens are not among them.
+    Return the value of each option of a guard as people write it, by the name of the option; but for files of tokens.
+    Secrets and tokens are not among them.
     """
     return {
         "sender": guard.sender.id if guard.sender is not None else "none",
+        "secrets-file": " ".join(guard.secrets_files) or "none",
         "verify": guard.verify,
         "handshake": _flag(guard.handshake),
         "split": guard.split,

@@ -330,10 +330,12 @@ def _guard_rows(guard: GuardSettings | None) -> list[tuple[str, str, str]]:
     """Return name, value and rule field of each option of a guard that is not the default."""
     defaults = guard_rows(GuardSettings())
     rows = {} if guard is None else guard_rows(guard)
+    if guard is not None and guard.token_files:
+        rows["auth-token-file"] = " ".join(guard.token_files)
     return [
         (name, value, _IN_RULES.get(name, name.replace("-", "_")))
         for name, value in rows.items()
-        if value != defaults[name]
+        if value != defaults.get(name)
     ]
 
 

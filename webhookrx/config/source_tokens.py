@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from webhookrx.config.files import absolute, signature_of
 from webhookrx.config.option_reader import COMMAND_LINE, NOWHERE, Effective, OptionReader, Problems, RawValue
-from webhookrx.config.token_files import read_token_file
+from webhookrx.config.token_files import TokenFile, read_token_file, told_apart
 from webhookrx.intake.tokens import NamedToken, check_token
 from webhookrx.settings import Signature
 
@@ -41,6 +41,7 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
     values, files = layer.get("auth-token", ()), layer.get("auth-token-file", ())
     tokens = [_token(number, value, options.problems) for number, value in enumerate(values, 1)]
     has_names = False
+    of_files: list[tuple[str, TokenFile]] = []
     watched: dict[str, Signature] = {}
     places = options.raw("auth-token-in")
     place = places[0].text if places else ""
@@ -51,8 +52,9 @@ def read_source_tokens(options: OptionReader) -> SourceTokens:
         if found is not None:
             for warning in filter(None, (found.warning, found.doubt)):
                 options.problems.warn(warning, value.origin)
-            tokens += found.tokens
+            of_files.append((path, found))
             has_names = has_names or found.has_names
+    tokens += told_apart(of_files, beside_others=bool(values))
     _show(options, "auth-token", values, ("***" for _ in values))
     _show(options, "auth-token-file", files, (absolute(value.text) for value in files))
     return SourceTokens(tuple(tokens), has_names, watched)

@@ -65,6 +65,14 @@ class ConnectorGuardTests(GuardedRouterCase):
         self.assertEqual((TokenPlace("query", "token"), "https://a"), (guard.token_place, guard.public_url))
         self.assertEqual((), source.auth_tokens)
 
+    def test_shown(self) -> None:
+        """The files that a rule names are shown like those of a source, and nothing that is in them."""
+        fields = f"sender: demo, secrets_file: {self.secrets}, auth_token_file: [{self.tokens}]"
+        resolved = self.start(rules=self.rules(self.rule(fields)), senders=self.senders, allow_plaintext_token="yes")
+        shown = {row.name: row.value for row in resolved.effective if row.section}
+        self.assertEqual((self.secrets, self.tokens), (shown["secrets-file"], shown["auth-token-file"]))
+        self.assertNotIn(SECRET, str(shown))
+
     def test_clients(self) -> None:
         """A CA file makes the connector ask for client certificates."""
         key, cert = self.pair()

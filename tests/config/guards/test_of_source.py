@@ -124,8 +124,24 @@ class ReadGuardTests(GuardCase):
         (source,) = self.start(f"auth_token_file: [{plain}, {named}]").settings.sources
         assert source.guard is not None
         self.assertEqual((), source.auth_tokens)
-        self.assertEqual(["1", "2", "3", "1", "next"], [token.name for token in source.guard.tokens])
+        names = ["plain:1", "plain:2", "plain:3", "named:1", "next"]
+        self.assertEqual(names, [token.name for token in source.guard.tokens])
         self.assertEqual(AUTHORIZATION, source.guard.token_place)
+
+    def test_names_of_tokens(self) -> None:
+        """Tokens without a name are told apart: by their line alone in one file, else by file and line."""
+        first, second = (os.path.join(self.directory, name) for name in ("a", "b"))
+        for directory in (first, second):
+            os.mkdir(directory)
+        one, two = (self.write(os.path.join(directory, "t"), "x = y\nz\n") for directory in (first, second))
+        for text, names in (
+            (f"auth_token_file: {one}", ["x", "2"]),
+            (f"auth_token_file: {one}\nauth_token: other", ["1", "x", "t:2"]),
+            (f"auth_token_file: [{one}, {two}]", ["x", f"{one}:2", "x", f"{two}:2"]),
+        ):
+            guard = self.guard(text)
+            assert guard is not None
+            self.assertEqual(names, [token.name for token in guard.tokens])
 
     def test_basic(self) -> None:
         """Basic credentials are lines of a token file."""

@@ -54,6 +54,11 @@ class GuardPlanTests(GuardCase):
         told = self.plan(f"sender: demo-both\nsecrets_file: {secrets}")[0]
         self.assertIn("with 1 secret (strong); not used, since only a weaker scheme takes them: weak.", told)
 
+    def test_public_keys(self) -> None:
+        """Keys that are no secrets are not called so."""
+        told = self.plan("sender: aws-sns\nsender_settings: {topics: a}\nfetch_keys: yes")[0]
+        self.assertIn("verified by sns, with 1 key (amazonaws.com).", told)
+
     def test_questions(self) -> None:
         """Questions are told by their kinds; one at a path that the source does not take is told, too."""
         self.assertIn("Questions of demo-asks are answered: verification.", self.plan("sender: demo-asks"))

@@ -12,7 +12,7 @@ from webhookrx.config.files import signature_of
 from webhookrx.config.guards.context import GuardContext
 from webhookrx.config.guards.resolve import resolve_guard
 from webhookrx.config.guards.secret_files import shows_secrets
-from webhookrx.config.token_files import read_token_file
+from webhookrx.config.token_files import TokenFile, read_token_file, told_apart
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
 from webhookrx.errors import ConfigError
 from webhookrx.intake.tokens import NamedToken
@@ -70,7 +70,7 @@ def _of_field(found: Diagnostic) -> Diagnostic:
 
 def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], list[Diagnostic]]:
     """Return the tokens of files, and what is wrong with the files."""
-    tokens: list[NamedToken] = []
+    files: list[tuple[str, TokenFile]] = []
     found: list[Diagnostic] = []
     for path in paths:
         try:
@@ -79,9 +79,9 @@ def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], list[Di
             code = "token-file-unusable" if os.path.lexists(path) else "token-file-missing"
             found.append(diagnose(code, ("auth_token_file",), error.problem))
             continue
-        tokens += read.tokens
+        files.append((path, read))
         if read.warning:
             found.append(diagnose("token-file-open", ("auth_token_file",), read.warning))
         if read.doubt:
             found.append(diagnose("token-doubtful", ("auth_token_file",), read.doubt))
-    return tokens, found
+    return told_apart(files), found

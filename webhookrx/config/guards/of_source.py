@@ -116,8 +116,9 @@ def _note(options: OptionReader, found: Diagnostic) -> None:
 def _show(options: OptionReader, guard: GuardSettings | None) -> None:
     """Add the options to the effective settings; secrets and tokens are not among them."""
     files = " ".join(absolute(value.text) for value in options.raw("secrets-file"))
-    options.show("secrets-file", files or "none")
-    for name, value in guard_rows(GuardSettings() if guard is None else guard).items():
+    rows = guard_rows(GuardSettings() if guard is None else guard)
+    rows["secrets-file"] = files or "none"
+    for name, value in rows.items():
         options.show(name, value)
 
 

@@ -15,7 +15,10 @@ from webhookrx.quantities import format_duration
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.handshake_definition import Handshake
 from webhookrx.senders.handshakes.costs import cost_of_refusal, deadline_against
-from webhookrx.senders.signatures.scheme import SignatureScheme
+from webhookrx.senders.signatures.code_verifiers import WITHOUT_SECRETS
+from webhookrx.senders.signatures.scheme import PUBLIC_KEY_ALGORITHMS, SignatureScheme
+from webhookrx.senders.signatures.token_algorithms import is_public
+from webhookrx.senders.signatures.verifier import Verifier
 from webhookrx.settings import GuardSettings, Settings, Source
 
 #: A path of a definition that is one path alone.
@@ -52,13 +55,27 @@ def _verification(guard: GuardSettings, sender: SenderDefinition, keys: KnownKey
         return f"{told}, and no token is needed: whoever reaches the port can send as {sender.id}."
     verifier = verifier_of(guard, guard.secrets, keys)
     ways = " or ".join(_scheme(way.scheme.scheme) for way in verifier.ways)
-    known = _counted(len(verifier.names), "secret") + (f" ({', '.join(verifier.names)})" if verifier.names else "")
+    known = _counted(len(verifier.names), _kind_of_keys(verifier)) + (
+        f" ({', '.join(verifier.names)})" if verifier.names else ""
+    )
     told = f"Requests of {sender.id} are verified by {ways}, with {known}"
     if guard.verify == "note":
         told += "; others are taken, too, and say so"
     if verifier.unused:
         told += f"; not used, since only a weaker scheme takes them: {', '.join(verifier.unused)}"
     return f"{told}."
+
+
+def _kind_of_keys(verifier: Verifier) -> str:
+    """Return what proves requests: keys that are no secrets, or secrets."""
+    schemes = [way.scheme.scheme for way in verifier.ways]
+    public = (
+        scheme.code in WITHOUT_SECRETS
+        or (scheme.code == "jwt" and is_public(scheme.algorithms))
+        or scheme.algorithm in PUBLIC_KEY_ALGORITHMS
+        for scheme in schemes
+    )
+    return "key" if all(public) else "secret"
 
 
 def _scheme(scheme: SignatureScheme) -> str:

@@ -54,7 +54,7 @@ def resolve_guard(
     found += resolver.found
     if has_errors(found):
         return ReadGuard(None, found, resolver.watched)
-    plain = GuardSettings(tokens=guard.tokens)
+    plain = GuardSettings(tokens=guard.tokens, token_files=guard.token_files)
     return ReadGuard(None if guard == plain and not needs_guard else guard, found, resolver.watched)
 
 
@@ -77,6 +77,7 @@ class _GuardResolver:
             allow=self._allowed(),
             allow_clients=words.allow_clients,
             tokens=tokens,
+            token_files=words.auth_token_file,
             token_place=values.token_place,
         )
         sender = self._sender()
@@ -127,6 +128,7 @@ class _GuardResolver:
             guard,
             sender=sender,
             secrets=files.secrets,
+            secrets_files=words.secrets_file,
             verify=fit.verify,
             handshake=fit.handshake,
             public_url=values.public_url,
