@@ -165,6 +165,11 @@ ROUTER_CODES: Final = (
     ),
     Code("quota-loses", WARNING, "The sender does not send again what a quota refuses."),
     Code("needs-public-url", ERROR, "The sender signs the URL that it sends to, and the rule has no `public_url`."),
+    Code(
+        "public-url-not-used",
+        ERROR,
+        "The sender does not sign the URL that it sends to, so that `public_url` has no effect.",
+    ),
     Code("secrets-file-missing", ERROR, "A file of secrets is missing."),
     Code("secrets-file-unusable", ERROR, "A file of secrets can't be read by the service, or a line of it is wrong."),
     Code("secrets-file-open", WARNING, "Every user of the machine can read or write a file of secrets."),

@@ -5,7 +5,7 @@ Whether the options of a guard fit the definition of its sender: what they ask f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from webhookrx.diagnostics import Diagnostic, diagnose, nearest, quoted_short
 from webhookrx.guard.word_reader import GuardValues
@@ -15,6 +15,10 @@ from webhookrx.senders.definition import SenderDefinition, Setting
 from webhookrx.senders.signatures.code_verifiers import CODES_WITH_URL
 
 SettingValue: TypeAlias = str | bool | tuple[str, ...]
+
+
+URL_NOT_SIGNED: Final = "It has no effect: this sender does not sign the URL that it sends to. Leave it out."
+"""What is wrong with C{public_url} where L{may_sign_url} says no."""
 
 
 class SenderFit:
@@ -84,6 +88,14 @@ class SenderFit:
         return any("{url}" in each.signed or each.code in CODES_WITH_URL for each in schemes) or any(
             "{url}" in of for of in proofs
         )
+
+
+def may_sign_url(sender: SenderDefinition) -> bool:
+    """Tell whether a sender signs, in any way, the URL that it sends to: else C{public_url} has no effect."""
+    proofs = [each.proof.of for each in sender.handshake if each.proof is not None]
+    claims = [str(texts) for scheme in sender.schemes for texts in scheme.claims.values()]
+    texts = [*(scheme.signed for scheme in sender.schemes), *claims, *proofs]
+    return any("{url}" in text for text in texts) or any(scheme.code in CODES_WITH_URL for scheme in sender.schemes)
 
 
 def setting_value(setting: Setting, texts: Sequence[str]) -> SettingValue:

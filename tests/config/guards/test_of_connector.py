@@ -53,7 +53,7 @@ class ConnectorGuardTests(GuardedRouterCase):
         (source,) = self.guarded(
             f"sender: demo, secrets_file: {self.secrets}, verify: note, split: lines, idempotency: 1h, "
             f"quota: {{messages: 1/s, per: token}}, allow: ['::/0'], auth_token_file: [{self.tokens}], "
-            "auth_token_in: 'query:token', public_url: 'https://a'",
+            "auth_token_in: 'query:token'",
             allow_plaintext_token="yes",
         ).sources
         guard = source.guard
@@ -62,7 +62,7 @@ class ConnectorGuardTests(GuardedRouterCase):
         self.assertEqual(("note", "lines", 3600.0), (guard.verify, guard.split, guard.idempotency))
         self.assertEqual((SourceQuota(1.0, per="token"), {"::/0": ("::/0",)}), (guard.quota, guard.allow))
         self.assertEqual((NamedToken("edge", b"t0ken"),), guard.tokens)
-        self.assertEqual((TokenPlace("query", "token"), "https://a"), (guard.token_place, guard.public_url))
+        self.assertEqual(TokenPlace("query", "token"), guard.token_place)
         self.assertEqual((), source.auth_tokens)
 
     def test_shown(self) -> None:
@@ -72,6 +72,17 @@ class ConnectorGuardTests(GuardedRouterCase):
         shown = {row.name: row.value for row in resolved.effective if row.section}
         self.assertEqual((self.secrets, self.tokens), (shown["secrets-file"], shown["auth-token-file"]))
         self.assertNotIn(SECRET, str(shown))
+
+    def test_public_url(self) -> None:
+        """It is for senders that sign it, and a mistake for others."""
+        for sender, problem in (("demo-urls", ""), ("demo", "[public-url-not-used]")):
+            fields = f"sender: {sender}, secrets_file: {self.secrets}, public_url: 'https://a'"
+            settings = self.guarded(fields)
+            self.assertEqual(not problem, bool(settings.sources))
+            self.assertIn(problem, "".join(settings.blocked))
+            for source in settings.sources:
+                assert source.guard is not None
+                self.assertEqual("https://a", source.guard.public_url)
 
     def test_clients(self) -> None:
         """A CA file makes the connector ask for client certificates."""

@@ -57,7 +57,6 @@ class ReadGuardTests(GuardCase):
             allow: [192.0.2.0/24, 2001:db8::1]
             auth_token_file: {tokens}
             auth_token_in: query:token
-            public_url: https://logs.example.net
             """
         )
         assert guard is not None and guard.sender is not None
@@ -69,11 +68,30 @@ class ReadGuardTests(GuardCase):
         self.assertEqual(SourceQuota(100.0, per="token"), guard.quota)
         self.assertEqual({"192.0.2.0/24": ("192.0.2.0/24",), "2001:db8::1": ("2001:db8::1/128",)}, guard.allow)
         self.assertEqual((NamedToken("edge", b"t0ken"), NamedToken("2", sha256=b"\xab" * 32)), guard.tokens)
-        self.assertEqual(
-            (TokenPlace("query", "token"), "https://logs.example.net"), (guard.token_place, guard.public_url)
-        )
+        self.assertEqual(TokenPlace("query", "token"), guard.token_place)
         for secret in (SECRET, "t0ken"):
             self.assertNotIn(secret, repr(guard))
+
+    def test_public_url(self) -> None:
+        """It is for senders that sign it; as a default for all sources, others need not."""
+        guard = self.guard(f"sender: demo-urls\nsecrets_file: {self.secrets}\npublic_url: https://logs.example.net")
+        assert guard is not None
+        self.assertEqual("https://logs.example.net", guard.public_url)
+        problem = "public_url: It has no effect: this sender does not sign the URL that it sends to. Leave it out."
+        signing, other = (
+            f"- {{name: {name}, paths: /{name}, sender: {name}, secrets_file: {self.secrets}}}\n"
+            for name in ("demo-urls", "demo")
+        )
+        own = other.replace("}\n", ", public_url: 'https://a'}\n")
+        default = "public_url: https://b\nsources:\n"
+        self.assertEqual([], self.errors(f"{default}{signing}{other}"))
+        for text in (
+            "sender: demo\nverify: off\npublic_url: https://a",
+            f"{default}{other}",
+            f"{default}{signing}{own}",
+        ):
+            (found,) = self.errors(text)
+            self.assertIn(problem, found)
 
     def test_sender_decides(self) -> None:
         """What its definition says of verification and questions holds unless the source says otherwise."""

@@ -15,6 +15,7 @@ from webhookrx.config.guards.secret_files import shows_secrets
 from webhookrx.config.token_files import TokenFile, read_token_file, told_apart
 from webhookrx.diagnostics import ERROR, Diagnostic, diagnose
 from webhookrx.errors import ConfigError
+from webhookrx.guard.sender_fit import URL_NOT_SIGNED, may_sign_url
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.router.rules.router import Connector
 from webhookrx.settings import GuardSettings, Signature
@@ -50,6 +51,8 @@ def read_connector_guard(connector: Connector, context: GuardContext) -> Connect
     # A field that is no list in the rules file has no index.
     found += [_of_field(each) for each in read.found]
     guard = read.guard
+    if guard is not None and guard.public_url and guard.sender is not None and not may_sign_url(guard.sender):
+        found.append(diagnose("public-url-not-used", ("public_url",), URL_NOT_SIGNED))
     if (
         guard is not None
         and connector.protocol == "HTTP"

@@ -16,6 +16,7 @@ from webhookrx.config.option_reader import OptionReader
 from webhookrx.config.options import parse_flag
 from webhookrx.config.source_tokens import SourceTokens
 from webhookrx.diagnostics import ERROR, Diagnostic, quoted
+from webhookrx.guard.sender_fit import URL_NOT_SIGNED, may_sign_url
 from webhookrx.guard.words import NEED_SENDER, GuardWords
 from webhookrx.settings import GuardSettings, Signature
 
@@ -125,8 +126,13 @@ def _show(options: OptionReader, guard: GuardSettings | None) -> None:
 def check_misplaced(guards: Sequence[tuple[OptionReader, SourceGuard]]) -> None:
     """
     Note every option about a sender that no source with a sender has. One at the top of a file may be the default of
-    some source, and without effect for others.
+    some source, and without effect for others. So is C{public_url} where no sender signs its URL.
     """
+    signing = {id(options.raw("public-url")) for options, guard in guards if _signs_url(guard)}
+    for options, guard in guards:
+        values = options.raw("public-url")
+        if values and _has_sender(guard) and id(values) not in signing:
+            options.problems.error(URL_NOT_SIGNED, values[0].origin)
     if not any(guard.misplaced for _, guard in guards):
         return
     about = [_OPTIONS[name] for name in NEED_SENDER]
@@ -140,3 +146,8 @@ def check_misplaced(guards: Sequence[tuple[OptionReader, SourceGuard]]) -> None:
 
 def _has_sender(guard: SourceGuard) -> bool:
     return guard.guard is not None and guard.guard.sender is not None
+
+
+def _signs_url(guard: SourceGuard) -> bool:
+    sender = None if guard.guard is None else guard.guard.sender
+    return sender is not None and may_sign_url(sender)
