@@ -137,8 +137,8 @@ def _config(directory: str) -> str:
         with open(path, "w", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
             file.write(f"sdk = {keys['secret']}\n")
         source = {"name": name, "source": "webhook-json", "paths": f"/{name}", "secrets_file": path}
-        sources.append(source | {"sender": ENTRIES.get(name, name), "public_url": PUBLIC_URL})
-    return yaml.safe_dump({"port": ANY_PORT, "sources": sources})
+        sources.append(source | {"sender": ENTRIES.get(name, name)})
+    return yaml.safe_dump({"port": ANY_PORT, "public_url": PUBLIC_URL, "sources": sources})
 
 
 @cache
