@@ -84,8 +84,8 @@ class DescribeTests(SynchronousTestCase):
         secrets, tokens = (NamedSecret("one", b"CANARY"),), (NamedToken("edge", b"CANARY"),)
         connector = ConnectorSettings("hooks", 8181, {}, Preprocessing())
         for guard, words in (
-            (GuardSettings(sender, secrets, "required"), "no token; requests of demo, verified"),
-            (GuardSettings(sender, secrets, "note"), "no token; requests of demo, verified if they can be"),
+            (GuardSettings(sender, secrets, verify="required"), "no token; requests of demo, verified"),
+            (GuardSettings(sender, secrets, verify="note"), "no token; requests of demo, verified if they can be"),
             (GuardSettings(sender, tokens=tokens), "token required; requests of demo, not verified"),
             (
                 GuardSettings(allow={"office": ("::/0",)}, allow_clients=("a",)),

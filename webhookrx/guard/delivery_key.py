@@ -5,10 +5,11 @@ The key of a delivery in the idempotency window.
 from __future__ import annotations
 
 from hashlib import blake2b
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from webhookrx.senders.compiled import CompiledSender
-from webhookrx.senders.signatures.verifier import Verifier
+if TYPE_CHECKING:
+    from webhookrx.senders.compiled import CompiledSender
+    from webhookrx.senders.signatures.verifier import Verifier
 
 KEY_SIZE: Final = 16
 """Bytes of a key."""

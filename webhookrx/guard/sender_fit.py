@@ -5,14 +5,16 @@ Whether the options of a guard fit the definition of its sender: what they ask f
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from webhookrx.diagnostics import Diagnostic, diagnose, nearest, quoted_short
-from webhookrx.guard.word_reader import GuardValues
-from webhookrx.guard.words import GuardWords
 from webhookrx.quantities import read_flag
 from webhookrx.senders.definition import SenderDefinition, Setting
-from webhookrx.senders.signatures.code_verifiers import CODES_WITH_URL
+from webhookrx.senders.signatures.scheme import CODES_WITH_URL
+
+if TYPE_CHECKING:
+    from webhookrx.guard.word_reader import GuardValues
+    from webhookrx.guard.words import GuardWords
 
 SettingValue: TypeAlias = str | bool | tuple[str, ...]
 

@@ -15,7 +15,6 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Receipt, SourceRules
 from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.senders.signatures.body_mask import CantMask
 from webhookrx.service.masks import body_mask, signature_headers, token_mask
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, json_files, rules_of
 from webhookrx.settings import FileContents, GuardSettings, Settings, Source
@@ -65,6 +64,8 @@ def masked_record(source: Source, record: Callable[..., None] | None) -> RecordR
     mask, in_body, signatures = token_mask(source), body_mask(source), signature_headers(source)
     if record is None or not (mask or in_body or signatures):
         return record
+    # It takes memory that a receiver without guards does not need.
+    from webhookrx.senders.signatures.body_mask import CantMask
 
     def masked(head: Head, body: bytes) -> None:
         if in_body is not None:

@@ -156,6 +156,7 @@ class MessagesTests(SynchronousTestCase):
             guard = GuardSettings(
                 definition,
                 (NamedSecret("one", b"s \xff"),),
+                ("/a/secrets",),
                 "note",
                 handshake=True,
                 split="/a/*",

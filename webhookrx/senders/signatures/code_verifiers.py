@@ -20,9 +20,6 @@ from webhookrx.senders.signatures.signed_request import Settings, SignedRequest
 WITHOUT_SECRETS: Final = frozenset({"paypal", "sns"})
 """Those whose keys are never among the secrets of a source."""
 
-CODES_WITH_URL: Final = frozenset({"twilio"})
-"""Those that need to know the URL of a source."""
-
 
 class KeySource(Protocol):
     """

@@ -29,6 +29,8 @@ CODE_MEMBERS: Final = {
     "twilio": frozenset({"at"}),
 }
 """Name of a built-in verifier to the members that may stand beside it."""
+CODES_WITH_URL: Final = frozenset({"twilio"})
+"""Those that need to know the URL of a source."""
 CODE_OF_MEMBERS: Final = frozenset({"adyen", "sns"})
 """Those that check some members of the body, and not what else is in it."""
 COVERED_BY_CODE: Final = {

@@ -13,7 +13,6 @@ from webhookrx.diagnostics import Path
 from webhookrx.intake.head import Head
 from webhookrx.senders.signatures.algorithms import SecretItself, algorithm_with
 from webhookrx.senders.signatures.code_verifiers import (
-    CODES_WITH_URL,
     WITHOUT_SECRETS,
     CodeOptions,
     KeySource,
@@ -22,6 +21,7 @@ from webhookrx.senders.signatures.code_verifiers import (
 from webhookrx.senders.signatures.compiled_scheme import CompiledScheme
 from webhookrx.senders.signatures.named_secrets import NamedSecret, SecretError
 from webhookrx.senders.signatures.outcome import Unverified, Verified
+from webhookrx.senders.signatures.scheme import CODES_WITH_URL
 from webhookrx.senders.signatures.scheme_compilation import compile_scheme
 from webhookrx.senders.signatures.signed_request import NO_SETTINGS, Settings, SignedRequest
 from webhookrx.senders.signatures.token_algorithms import is_public
