@@ -16,6 +16,7 @@ from typing import Any
 from tests.system.certificates import Authority, certificates_pem, write
 from tests.system.hanging_up import hang_up
 from tests.system.receiver import Answer, Connection, Receiver, ReceiverCase, post, wait_until
+from tests.system.servers.process import free_port
 from tests.system.workers import ask_admin
 
 NAME = "edge-1"
@@ -32,13 +33,11 @@ CHAIN = certificates_pem(HOST.certificate, INTERMEDIATE.certificate)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that nobody listens on now."""
-    taken = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    try:
-        return [int(each.getsockname()[1]) for each in taken]
-    finally:
-        for each in taken:
-            each.close()
+    """Return so many ports, see L{free_port}."""
+    ports: set[int] = set()
+    while len(ports) < count:
+        ports.add(free_port())
+    return list(ports)
 
 
 def rule(name: str, port: int, *paths: str, **members: Any) -> dict[str, Any]:

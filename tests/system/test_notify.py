@@ -18,6 +18,7 @@ import time
 
 from tests.system.load import missing
 from tests.system.receiver import ANY_PORT, PATIENCE, ROOT, Connection, NotReached, Receiver, ReceiverCase, post
+from tests.system.servers.process import free_port
 from tests.system.test_disk import readable
 
 #: Does what systemd does between fork and exec for a service with a socket unit (sd_listen_fds(3)).
@@ -94,14 +95,9 @@ class NotifyTests(NotifyCase):
     Ready, reloading, ready, stopping.
     """
 
-    def free_port(self) -> int:
-        """Return a port that nobody listens on now."""
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            return int(taken.getsockname()[1])
-
     def test_life(self) -> None:
         """It is ready once it listens, says when it reloads and is ready again, and says when it stops."""
-        port = self.free_port()
+        port = free_port()
         receiver = self.spawn(port=f"tcp:{port}:interface=127.0.0.1")
         ready = self.manager.hear("READY")
         self.assertEqual("1", ready["READY"])

@@ -20,6 +20,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.contracts.observer_contract import ObserverContract
 from tests.specs import parse_observer
 from tests.system.certificates import SERVER, Authority, write_ca_file
+from tests.system.servers.process import free_port
 from tests.system.syslog_server import StreamServer, text_of, wait_until
 from webhookrx.errors import Rejected, Unavailable
 from webhookrx.interfaces import IMessageObserver
@@ -729,12 +730,6 @@ class Daemon(Case):
         except FileNotFoundError:
             return []
 
-    def free_port(self) -> int:
-        """Return a port that nobody has at the moment."""
-        with socket.create_server(("127.0.0.1", 0)) as listener:
-            port: int = listener.getsockname()[1]
-            return port
-
     def setUp(self) -> None:
         """Make its directory."""
         self.files = self.directory()
@@ -753,7 +748,7 @@ class RsyslogTests(Daemon):
 
     def run_with(self, globals: str, template: str) -> str:
         """Start it, and return the beginning of the spec string for it."""
-        port = self.free_port()
+        port = free_port()
         conf = self.configure(
             f'''
             global(workDirectory="{self.files}" {globals})
@@ -820,14 +815,14 @@ class SyslogNgTests(Daemon):
 
     def test_tcp(self) -> None:
         """Every message arrives over TCP as one, with its fields and structured data, and without the mark."""
-        port = self.free_port()
+        port = free_port()
         self.run_with(self.conf(f'syslog(transport("tcp") ip("127.0.0.1") port({port}))'))
 
         self.check(self.delivered(f"syslog:tcp:127.0.0.1:{port}:sd_id=meta@32473:escape=no"))
 
     def test_tls(self) -> None:
         """The same over TLS, with a client certificate."""
-        port = self.free_port()
+        port = free_port()
         authority = Authority("authority")
         ca_file = write_ca_file(self.files, "ca", authority)
         key_file, cert_file = authority.issue("server", (SERVER,)).write(self.files, "server")

@@ -8,7 +8,8 @@ import contextlib
 import socket
 import threading
 
-from tests.system.torture.subject import TOKEN_IN_BYTES, free_port
+from tests.system.servers.process import free_port
+from tests.system.torture.subject import TOKEN_IN_BYTES
 
 _OK = b"HTTP/1.1 204 No Content\r\nContent-Length: 0\r\n\r\n"
 

@@ -7,13 +7,13 @@ from __future__ import annotations
 import json
 import os
 import re
-import socket
 import subprocess
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 from tests.system.receiver import ROOT, NotReached, Receiver, wait_until
+from tests.system.servers.process import free_port
 
 #: Where the file observers of all proofs write.
 OUTPUT = "messages.jsonl"
@@ -65,12 +65,6 @@ def observer_options(kind: str) -> tuple[str, ...]:
     """Return the options that make C{messages.jsonl}: by C{kind} C{"file"}, or C{"spool"} with that file behind it."""
     spec = f"file:{OUTPUT}"
     return ("--observer", f"spool:spool:observer={spec}" if kind == "spool" else spec)
-
-
-def free_port() -> int:
-    """Return a TCP port of 127.0.0.1 that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
 
 
 def _new_directory() -> str:
