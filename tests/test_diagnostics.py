@@ -11,6 +11,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.diagnostics import (
     CODES,
+    CONSOLE_CODES,
     ENTRY_CODES,
     ERROR,
     FILE_CODES,
@@ -34,7 +35,7 @@ class CodesTests(SynchronousTestCase):
 
     def test_table(self) -> None:
         """Each code is a word of small letters, stands once, and has a sentence."""
-        tables = (FILE_CODES, RULE_CODES, ROUTER_CODES, ENTRY_CODES, SAMPLE_CODES, OPTION_CODES)
+        tables = (FILE_CODES, RULE_CODES, ROUTER_CODES, ENTRY_CODES, SAMPLE_CODES, OPTION_CODES, CONSOLE_CODES)
         self.assertEqual(len(CODES), sum(map(len, tables)))
         for word, code in CODES.items():
             self.assertRegex(word, re.compile(r"\A[a-z0-9]+(-[a-z0-9]+)*\Z"))

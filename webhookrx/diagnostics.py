@@ -227,8 +227,25 @@ OPTION_CODES: Final = (
 )
 """Of files that only options of the service name."""
 
+CONSOLE_CODES: Final = (
+    Code("hosts-not-kept", WARNING, "A file that is pushed to a console has `hosts`, which the console does not keep."),
+    Code("alarm-kind", ERROR, "There is no such kind of alarm, or a console can't tell it."),
+    Code("alarm-query", ERROR, "The query of an alarm is not one, or asks for a field that its kind does not have."),
+    Code("alarm-target", ERROR, "There is no target of that name."),
+)
+"""Of what a console alone judges: pushed rules files, and alarms."""
+
 CODES: Final = {
-    code.word: code for code in (*FILE_CODES, *RULE_CODES, *ROUTER_CODES, *ENTRY_CODES, *SAMPLE_CODES, *OPTION_CODES)
+    code.word: code
+    for code in (
+        *FILE_CODES,
+        *RULE_CODES,
+        *ROUTER_CODES,
+        *ENTRY_CODES,
+        *SAMPLE_CODES,
+        *OPTION_CODES,
+        *CONSOLE_CODES,
+    )
 }
 """All of them by their word."""
 
@@ -257,6 +274,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
         particular place.
     @ivar column: the same for the column.
     @ivar of_key: it is about the key at C{path} and not about its value.
+    @ivar named: the file of this machine that can't be used, or only with a warning; empty for another mistake.
     """
 
     code: str
@@ -267,6 +285,7 @@ class Diagnostic(msgspec.Struct, frozen=True):
     column: int = 0
     file: str = ""
     of_key: bool = False
+    named: str = ""
 
     @property
     def field(self) -> str:
@@ -290,14 +309,14 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 def diagnose(
-    code: str, path: Path, sentence: str, line: int = 0, column: int = 0, *, of_key: bool = False
+    code: str, path: Path, sentence: str, line: int = 0, column: int = 0, *, of_key: bool = False, named: str = ""
 ) -> Diagnostic:
     """
     Return what is wrong with a value, as severe as the table says; the arguments are those of L{Diagnostic}.
 
     @raise KeyError: there is no such code.
     """
-    return Diagnostic(code, CODES[code].severity, path, sentence, line, column, of_key=of_key)
+    return Diagnostic(code, CODES[code].severity, path, sentence, line, column, of_key=of_key, named=named)
 
 
 def has_errors(diagnostics: Iterable[Diagnostic]) -> bool:

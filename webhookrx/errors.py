@@ -164,6 +164,42 @@ class UnusableFile(WebhookrxError):
     """A file of our own is damaged; the text says how."""
 
 
+class BundleRefused(WebhookrxError):
+    """A bundle of a console can't be used; what the router has stays in use. The text quotes nothing of it."""
+
+
+class StoreUnavailable(WebhookrxError):
+    """The store of a console can't be used now; nothing of what was asked for is done."""
+
+
+class StoreFull(StoreUnavailable):
+    """The store of a console has no room for a change; nothing of it is done, and what can be read stays readable."""
+
+
+class CantTap(WebhookrxError):
+    """
+    A tap can't be started as asked; the text says why, in one sentence or more.
+
+    @ivar code: the same as a word.
+    """
+
+    def __init__(self, text: str, code: str = "bad_tap") -> None:
+        super().__init__(text)
+        self.code = code
+
+
+class GateIsClosed(CantTap):
+    """
+    The reload gate is closed, and no tap starts meanwhile.
+
+    @ivar paths: the files that are missing or can't be used.
+    """
+
+    def __init__(self, text: str, paths: tuple[str, ...]) -> None:
+        super().__init__(text, "reload_gate_closed")
+        self.paths = paths
+
+
 class CannotStart(SystemExit, WebhookrxError):
     """
     Something that the settings name can't be opened, so the process can't do its work.

@@ -13,6 +13,8 @@ from typing import TypeAlias
 from webhookrx.guard.quota import SourceQuota
 from webhookrx.intake.token_places import AUTHORIZATION, TokenPlace
 from webhookrx.intake.tokens import NamedToken
+from webhookrx.management.alarm_rules import AlarmSettings
+from webhookrx.router.gate import ClosedConnector, GateReason
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.senders.definition import SenderDefinition
 from webhookrx.senders.signatures.named_secrets import NamedSecret
@@ -91,7 +93,11 @@ FileContents: TypeAlias = Mapping[str, tuple[bytes, int]]
 
 @dataclass(frozen=True, slots=True)
 class TLS:
-    """Key, certificate and client-certificate policy of an endpoint; paths are absolute."""
+    """
+    Key, certificate and client-certificate policy of an endpoint; paths are absolute.
+
+    @ivar asks_clients: ask for a client certificate and serve clients without one, too; the resources decide by it.
+    """
 
     key_file: str
     cert_file: str
@@ -100,6 +106,7 @@ class TLS:
     ca_file: str | None = None
     ca_dir: str | None = None
     system_store: bool = False
+    asks_clients: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,9 +243,43 @@ ALONE = Group()
 
 
 @dataclass(frozen=True, slots=True)
+class AgentSettings:
+    """
+    The console of this receiver, and what it may do here.
+    """
+
+    url: str
+    """C{https://HOST:PORT}, its port for routers."""
+    directory: str
+    """The absolute path of the directory of identity and bundles."""
+    token_file: str | None = None
+    """The absolute path of the file of the token by which the first start enrols; None: it does not."""
+    key_directories: tuple[str, ...] = ("/etc/webhookrx/tls",)
+    """The directories below which files of rules lie."""
+    data_directories: tuple[str, ...] = ()
+    """The directories below which JSON files of expressions lie."""
+    tap: bool = True
+    """Whether people may tap messages through the console."""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    """The labels of C{--router-label}, over which those of the console win."""
+    name: str = ""
+    """What the router asks to be called when it enrols (C{--router-name}); empty for the name of its host."""
+
+
+@dataclass(frozen=True, slots=True)
+class BundleInUse:
+    """The bundle of a console that the connectors in use come from; C{digest} is the name of its envelope."""
+
+    revision: int
+    digest: str
+    masks: tuple[str, ...] = ()
+    """Names of members that a tap masks, besides those that it masks by itself."""
+
+
+@dataclass(frozen=True, slots=True)
 class RouterSettings:
     """
-    This router, whose connectors come from a rules file.
+    This router, whose connectors come from a rules file or the bundle of a console.
 
     A key, certificate or JSON file of its rules that can't be used blocks it on a reload: its connectors stay as they
     are until the file can be used.
@@ -249,14 +290,14 @@ class RouterSettings:
     watched: Mapping[str, Signature] = field(default_factory=dict, compare=False)
     """Signatures of files and directories, from just before they were read, by absolute path; a change of one is a
     reload."""
-    blocked: tuple[str, ...] = ()
-    """Why the router is blocked: one sentence for each file; empty: it is not."""
+    blocked: tuple[GateReason, ...] = ()
+    """Why the router is blocked; empty: it is not."""
     senders: tuple[SenderDefinition, ...] = ()
     """Sender definitions of the operator, besides those of the package."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
     """Contents of the files of its L{TLS} when they were checked, with keys; those in use while it is blocked."""
-    closed: tuple[str, ...] = ()
-    """Connectors that could not start because of their files, and why: one sentence for each."""
+    closed: tuple[ClosedConnector, ...] = ()
+    """Connectors that could not start because of their files."""
     not_taken: str = ""
     """The first mistake in the rules file, while the last good set of connectors is in use instead; else empty."""
     good: bytes = field(default=b"", repr=False, compare=False)
@@ -264,6 +305,8 @@ class RouterSettings:
     without a state directory."""
     json_files: Mapping[str, bytes] = field(default_factory=dict)
     """Contents of the JSON files that expressions of its rules name, by absolute path."""
+    bundle: BundleInUse | None = None
+    """With a console, where its connectors come from; None: it has had no bundle that can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -279,10 +322,14 @@ class Settings:
     """Seconds that requests and messages have to finish after SIGTERM."""
     admin: Listener | None = None
     """The endpoint of health and metrics; None: none."""
+    control: str | None = None
+    """The absolute path of the control socket; None: none."""
     workers: int = 1
     """Processes that receive; from 2 on they have a parent process."""
     router: RouterSettings | None = None
-    """The router form; None without a rules file."""
+    """The router form; None without rules of a file or console."""
+    console: AgentSettings | None = None
+    """The console that this receiver reports to; None: none. Workers have none of it."""
     warnings: tuple[str, ...] = ()
     """What is allowed but probably not meant: logged at start, printed by C{--check}."""
     state_dir: str | None = None
@@ -293,6 +340,8 @@ class Settings:
     """Signatures of files of secrets, tokens and networks, see L{RouterSettings.watched}."""
     signing_certs: tuple[bytes, ...] = field(default=(), repr=False)
     """The contents of files with public keys and certificates of senders."""
+    alarms: AlarmSettings = field(default_factory=AlarmSettings)
+    """Of what somebody is told, and who; workers have none."""
     fetch_keys: bool = False
     """Whether keys of senders are fetched from where each sender publishes them."""
     tls_files: FileContents = field(default_factory=dict, repr=False, compare=False)
@@ -304,12 +353,17 @@ class Settings:
         return {**self.watched_files, **(self.router.watched if self.router is not None else {})}
 
     @property
-    def blocked(self) -> tuple[str, ...]:
+    def blocked(self) -> tuple[GateReason, ...]:
         """Why the router is blocked, see L{RouterSettings}."""
         return self.router.blocked if self.router is not None else ()
 
     @property
-    def closed(self) -> tuple[str, ...]:
+    def gate_paths(self) -> tuple[str, ...]:
+        """The files for which the router is blocked, each once."""
+        return tuple(dict.fromkeys(each.path for each in self.blocked if each.path))
+
+    @property
+    def closed(self) -> tuple[ClosedConnector, ...]:
         """Connectors that could not start, see L{RouterSettings}."""
         return self.router.closed if self.router is not None else ()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import random
 import time
+from textwrap import dedent
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,7 +16,8 @@ from tests.documents import blocks, read
 from tests.router.bad_rules import BAD, RULE, STEPS, TLS, rules
 from webhookrx.diagnostics import CODES, ERROR, ROUTER_CODES, RULE_CODES, Position, diagnose, has_errors
 from webhookrx.router.rules.router import Router, connectors_of
-from webhookrx.router.rules.rules_file import RulesReading, read_rules
+from webhookrx.router.rules.rule import Rule
+from webhookrx.router.rules.rules_file import RulesReading, read_rule, read_rules
 from webhookrx.router.rules.selectors import Selectors
 
 # What is right, and looks like what is not.
@@ -282,3 +284,42 @@ class SizeTests(SynchronousTestCase):
 
         self.assertIn("inventory-too-large", codes)
         self.assertNotIn("selector-matches-none", codes)
+
+
+class ReadRuleTests(SynchronousTestCase):
+    """L{read_rule}."""
+
+    def test_valid(self) -> None:
+        """A rule without a file around it is a rule."""
+        reading = read_rule(b"name: a\nprotocol: HTTP\nport: 8080\n", "a")
+        self.assertEqual((Rule("a", "HTTP", 8080), []), (reading.value, reading.diagnostics))
+
+    def test_findings(self) -> None:
+        """What is wrong is what is wrong with the rule in a file, at the same place of the rule."""
+        rule = dedent("""\
+            name: "a\\tb"
+            protocol: FTP
+            port: 99999
+            selector: "label.a ="
+            labels: {"-": x}
+            paths: [a, "(("]
+            preprocessing: {parse: yes, steps: [{filter: x}, {select: "= ="}]}
+            """)
+        alone = read_rule(rule.encode(), "file")
+        file = "connector_rules:\n  - " + rule.replace("\n", "\n    ").rstrip() + "\n"
+        within = read_rules(file.encode(), "file").diagnostics
+        self.assertEqual(None, alone.value)
+        self.assertEqual(
+            [
+                (each.code, ("connector_rules", 0, *each.path), each.line + 1, each.column + 4)
+                for each in alone.diagnostics
+            ],
+            [(each.code, each.path, each.line, each.column) for each in within],
+        )
+        self.assertIn("unknown-step", {each.code for each in within})
+
+    def test_warnings(self) -> None:
+        """A rule with warnings alone can be used."""
+        reading = read_rule(b"name: a\nprotocol: HTTP\nport: 80\nselector: labels.x = y", "a")
+        self.assertEqual(["port-privileged", "selector-unknown-field"], [each.code for each in reading.diagnostics])
+        self.assertIsNot(None, reading.value)

@@ -7,12 +7,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache, partial
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from webhookrx.diagnostics import Diagnostic, Path, Position, diagnose, has_errors, in_order, quoted_short
-from webhookrx.router.rules.checks import RuleMatch, check_host, check_paths, check_rule, clashes, long_names
+from webhookrx.router.rules.checks import PathCheck, RuleMatch, check_host, check_paths, check_rule, clashes, long_names
 from webhookrx.router.rules.rule import Host, Rule, RulesFile
 from webhookrx.router.rules.selectors import SelectorFields, Selectors
 from webhookrx.typed_yaml import Reading, read_typed
@@ -21,7 +21,7 @@ MOST_PAIRS: Final = 2_000_000
 """The product of rules and hosts up to which they are compared."""
 
 # A key of a step, but not one inside of a known kind of step.
-_STEP: Final = re.compile(r"connector_rules\[\d+\]\.preprocessing\.steps\[\d+\](?!\.(?:set|regex|probe)[.\[])(.+)")
+_STEP: Final = re.compile(r"(?:connector_rules\[\d+\]\.)?preprocessing\.steps\[\d+\](?!\.(?:set|regex|probe)[.\[])(.+)")
 
 # Other names of the keys of steps.
 _STEP_MEANT: Final = {
@@ -121,6 +121,40 @@ def _step_of_its_own(found: Diagnostic) -> Diagnostic:
     return msgspec.structs.replace(found, code="unknown-step", sentence=sentence)
 
 
+def read_rule(data: bytes, file: str, *, allow_slow_patterns: bool = False) -> Reading[Rule]:
+    """
+    Read one rule, the keys and values of a rule without a file around it, and check everything in it.
+
+    @return: its paths begin at the rule, such as C{port}.
+    """
+    reading = read_typed(data, file, Rule)
+    reading.diagnostics = list(map(_step_of_its_own, reading.diagnostics))
+    rule = reading.partial
+    if rule is not None:
+        mistakes = list(_mistakes_of(rule, (), reading, partial(check_paths, allow_slow=allow_slow_patterns)))
+        mistakes += Selectors([rule.selector]).mistakes(rule.selector, ("selector",), SelectorFields(()))
+        found = reading.located(mistake for mistake in mistakes if reading.is_sound(mistake.path))
+        reading.diagnostics = in_order((*reading.diagnostics, *found))
+        if has_errors(found):
+            reading.value = None
+    return reading
+
+
+def _mistakes_of(rule: Rule, path: Path, reading: Reading[Any], check_paths: PathCheck) -> Iterator[Diagnostic]:
+    for mistake in check_rule(rule, path, check_paths):
+        if _counts(mistake, path, reading):
+            yield mistake
+
+
+def _counts(mistake: Diagnostic, path: Path, reading: Reading[Any]) -> bool:
+    """Tell whether a mistake is not the consequence of one that the reader has found already."""
+    preprocessing = (*path, "preprocessing")
+    if mistake.code == "parse-without-classify":
+        beside = mistake.path == (*preprocessing, "parse")
+        return reading.is_whole((*preprocessing, "classify") if beside else preprocessing)
+    return mistake.code != "step-kind" or reading.is_whole(mistake.path)
+
+
 class _Checks:
     """All checks of one file, on what can be read of it."""
 
@@ -140,20 +174,9 @@ class _Checks:
     def _alone(self) -> Iterator[Diagnostic]:
         remembered = cache(partial(check_paths, allow_slow=self._allow_slow_patterns))
         for index, rule in enumerate(self._rules):
-            path = ("connector_rules", index)
-            for mistake in check_rule(rule, path, remembered):
-                if self._counts(mistake, path):
-                    yield mistake
+            yield from _mistakes_of(rule, ("connector_rules", index), self._reading, remembered)
         for index, host in enumerate(self._hosts):
             yield from check_host(host, ("hosts", index))
-
-    def _counts(self, mistake: Diagnostic, path: Path) -> bool:
-        """Tell whether a mistake is not the consequence of one that the reader has found already."""
-        preprocessing = (*path, "preprocessing")
-        if mistake.code == "parse-without-classify":
-            beside = mistake.path == (*preprocessing, "parse")
-            return self._reading.is_whole((*preprocessing, "classify") if beside else preprocessing)
-        return mistake.code != "step-kind" or self._reading.is_whole(mistake.path)
 
     def _repeated_names(self, key: str, named: Sequence[Rule | Host], what: str) -> Iterator[Diagnostic]:
         first: dict[str, int] = {}

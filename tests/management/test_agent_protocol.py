@@ -1,0 +1,115 @@
+"""
+Tests for L{webhookrx.management.agent_protocol}.
+"""
+
+from __future__ import annotations
+
+import json
+
+from hypothesis import given
+from hypothesis import strategies as st
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.management.agent_body import MOST_REQUEST_BYTES, read_body, write_body
+from webhookrx.management.agent_protocol import (
+    BUCKETS,
+    MOST_COMMANDS,
+    AppliedState,
+    CheckFilesCommand,
+    CommandAnswer,
+    ConnectorState,
+    CountsReport,
+    EnrolRequest,
+    GateState,
+    ReloadCommand,
+    RenewCommand,
+    RouterFacts,
+    RouterReport,
+    SeriesCounts,
+    SyncAnswer,
+)
+from webhookrx.management.tap_protocol import TapCommand, UntapCommand
+from webhookrx.store_counts import Histogram
+
+COMMANDS = (
+    TapCommand(id="t1", connectors="port = 8443", point="probe:after-parse", filter="a = b", rate=5),
+    UntapCommand(id="t2", tap="t1"),
+    CheckFilesCommand(id="f1", paths=("/etc/webhookrx/tls/a.pem",)),
+    ReloadCommand(id="r1"),
+    RenewCommand(id="r2"),
+)
+REPORT = RouterReport(
+    number=3,
+    begun=5,
+    instance="i1",
+    base=2,
+    applied=AppliedState(status="BLOCKED", revision=4, digest="ab" * 32, newest=5, error="A key is missing."),
+    connectors=(ConnectorState(name="fra-1-hooks-8443", rule="hooks", port=8443),),
+    gate=GateState(reasons=("A key is missing.",), paths=("/etc/webhookrx/tls/a.key",)),
+    facts=RouterFacts(hostname="fra-1", labels={"site": "fra"}),
+    counts=CountsReport(
+        begun=5, since=6, until=7, series=(SeriesCounts(name="a", messages=2, refused={"bad_token": 1}),)
+    ),
+    answers=(CommandAnswer(id="f1", files={"/etc/webhookrx/tls/a.pem": "present"}),),
+)
+
+
+class ReadBodyTests(SynchronousTestCase):
+    """Tests for L{read_body} and L{write_body}."""
+
+    def test_round_trip(self) -> None:
+        """Reports and commands are read as they were written."""
+        answer = SyncAnswer(commands=COMMANDS)
+        self.assertEqual(read_body(write_body(answer), SyncAnswer).commands, COMMANDS)
+        self.assertEqual(read_body(write_body(REPORT), RouterReport), REPORT)
+
+    def test_bundle_bytes(self) -> None:
+        """A bundle comes byte for byte, blanks included: its signature and its name depend on them."""
+        envelope = b'{"payload":"e30=", "key":"k"}'
+        self.assertEqual(bytes(read_body(b'{"bundle":' + envelope + b"}", SyncAnswer).bundle), envelope)
+        self.assertEqual(bytes(read_body(b"{}", SyncAnswer).bundle), b"")
+
+    def test_unknown_member(self) -> None:
+        """Members of a later version are left out."""
+        self.assertEqual(read_body(b'{"later": 1}', SyncAnswer).commands, ())
+
+    def test_bounds(self) -> None:
+        """What is outside the bounds is refused, by the place and without the value."""
+        reload = {"command": "reload", "id": "r"}
+        for text, place in (
+            ({"commands": [{"command": "s3cret", "id": "x"}]}, "$.commands[0].command"),
+            ({"commands": [{"command": "tap", "id": "x", "rate": 21}]}, "$.commands[0].rate"),
+            ({"commands": [{"command": "tap", "id": "x", "seconds": 3601}]}, "$.commands[0].seconds"),
+            ({"commands": [{"command": "tap", "id": "x", "point": "s3cret"}]}, "$.commands[0].point"),
+            ({"commands": [{"command": "check_files", "id": "x", "paths": []}]}, "$.commands[0].paths"),
+            ({"commands": [{"command": "reload", "id": "../s3cret"}]}, "$.commands[0].id"),
+            ({"commands": [{"command": "untap", "id": "x", "tap": "s3cret\n"}]}, "$.commands[0].tap"),
+            ({"commands": [reload] * (MOST_COMMANDS + 1)}, "$.commands"),
+        ):
+            with self.subTest(text):
+                error = self.assertRaises(ValueError, read_body, json.dumps(text).encode(), SyncAnswer)
+                self.assertEqual(str(error), f"The body is not as it should be at {place}.")
+
+    def test_too_large(self) -> None:
+        """A body that is larger than any of its type is refused before it is read."""
+        error = self.assertRaises(ValueError, read_body, b" " * (MOST_REQUEST_BYTES + 1), EnrolRequest)
+        self.assertIn("larger than 65,536 bytes", str(error))
+        self.assertGreater(RouterReport.most_bytes, EnrolRequest.most_bytes)
+
+    @given(st.binary(max_size=200))
+    def test_noise(self, data: bytes) -> None:
+        """Anything that is no report is a C{ValueError}."""
+        self.assertRaises(ValueError, read_body, data, RouterReport)
+
+    def test_deep(self) -> None:
+        """Nesting without end is a C{ValueError}."""
+        self.assertRaises(ValueError, read_body, b'{"later":' + b"[" * 30_000, EnrolRequest)
+
+    def test_token_hidden(self) -> None:
+        """The repr of a request to enrol shows no token."""
+        request = EnrolRequest(token="wrx1.e.s3cret", csr="", name="fra-1", facts=RouterFacts())
+        self.assertNotIn("s3cret", repr(request))
+
+    def test_buckets(self) -> None:
+        """Counts have room for all buckets of times to an answer."""
+        self.assertEqual(len(Histogram.empty().counts), BUCKETS)

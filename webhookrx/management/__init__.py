@@ -1,0 +1,3 @@
+"""
+What a console and its routers agree on, as plain functions on plain values.
+"""

@@ -1,0 +1,3 @@
+"""
+Taps: messages and refusals of a running receiver, shown to an operator while they pass.
+"""
