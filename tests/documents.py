@@ -21,6 +21,10 @@ from tests.sender_pages import PAGES, page_list, sender_page
 from webhookrx.config.limits import limit_table
 from webhookrx.config.options import option_table
 from webhookrx.config.store_options import store_option_table
+from webhookrx.console.api.openapi import problem_table, route_table
+from webhookrx.console.routes import CONSOLE_ROUTES
+from webhookrx.console.settings import console_option_table
+from webhookrx.console.status import CONSOLE_METRICS
 from webhookrx.errors import REASONS
 from webhookrx.http.states import TRANSITIONS
 from webhookrx.observers.registry import find_spec
@@ -60,6 +64,11 @@ def status_table() -> str:
 def metric_table() -> str:
     """Return the table of metrics, in the order in which they are exposed."""
     return _metrics(METRICS)
+
+
+def console_metric_table() -> str:
+    """Return the table of the metrics of a console."""
+    return _metrics(CONSOLE_METRICS)
 
 
 def relay_metric_table() -> str:
@@ -162,6 +171,10 @@ TABLES: dict[str, tuple[str, Callable[[], str]]] = {
     "metrics": ("docs/reference/metrics.md", metric_table),
     "relay-options": ("docs/reference/relay.md", relay_option_table),
     "relay-metrics": ("docs/reference/relay.md", relay_metric_table),
+    "console-options": ("docs/console/index.md", console_option_table),
+    "console-routes": ("docs/console/api.md", partial(route_table, CONSOLE_ROUTES)),
+    "console-problems": ("docs/console/api.md", problem_table),
+    "console-metrics": ("docs/console/index.md", console_metric_table),
     "connector-rule-fields": ("docs/reference/connector-rules.md", rule_table),
     "connector-rule-steps": ("docs/reference/connector-rules.md", step_table),
     "connector-rule-hosts": ("docs/reference/connector-rules.md", host_table),

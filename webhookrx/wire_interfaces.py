@@ -62,7 +62,13 @@ class ITraffic(Interface):
         """
 
     def guards(
-        source: str, secrets: Sequence[str], tokens: Sequence[str], kinds: Sequence[str], *, says_when: bool
+        source: str,
+        secrets: Sequence[str],
+        tokens: Sequence[str],
+        kinds: Sequence[str],
+        *,
+        says_when: bool,
+        sender: str = "",
     ) -> None:
         """
         Create the counters of a guarded source, at 0.
@@ -71,6 +77,7 @@ class ITraffic(Interface):
         @param tokens: the names of its tokens.
         @param kinds: what the questions of its sender are called.
         @param says_when: its sender signs moments.
+        @param sender: the id of the one sender that it hears; empty: any.
         """
 
     def verified(source: str, secret: str) -> None:

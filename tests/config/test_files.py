@@ -14,6 +14,7 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import write_text
+from tests.open_files import open_files
 from webhookrx.config import files
 from webhookrx.config import files as file_signatures
 from webhookrx.config.files import (
@@ -28,6 +29,7 @@ from webhookrx.config.files import (
     write_state,
 )
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import FileSystem
 
 
 class ReadFileTests(SynchronousTestCase):
@@ -75,10 +77,10 @@ class ReadFileTests(SynchronousTestCase):
         """No descriptor is left behind, whatever comes of the file."""
         directory = self.mktemp()
         path = write_text(directory, "x", "")
-        before = os.listdir("/proc/self/fd")
+        before = open_files()
         read_file(path)
         self.assertRaises(ConfigError, read_file, directory)
-        self.assertEqual(len(before), len(os.listdir("/proc/self/fd")))
+        self.assertEqual(set(), open_files() - before)
 
 
 class ListDirectoryTests(SynchronousTestCase):
@@ -290,7 +292,7 @@ class StateDirTests(SynchronousTestCase):
                 calls.append(f"{name} {what}".strip())
                 return call(*args)
 
-            self.patch(os, name, noting)
+            self.patch(FileSystem, name, staticmethod(noting))
 
         noted("fsync", os.fsync)
         noted("rename", os.rename)
@@ -301,7 +303,7 @@ class StateDirTests(SynchronousTestCase):
         """What can't be written leaves what was there, and no part of it."""
         write_state(self.directory, "a", b"old")
         for name in ("fsync", "rename"):
-            self.patch(os, name, self.fail_to)
+            self.patch(FileSystem, name, staticmethod(self.fail_to))
             self.assertRaises(OSError, write_state, self.directory, "a", b"new")
         self.assertRaises(OSError, write_state, self.directory, "a", bytes(LARGEST_FILE + 1))
         self.assertEqual((b"old", ["a"]), (read_state(self.directory, "a"), os.listdir(self.directory)))

@@ -23,6 +23,7 @@ from webhookrx.config.option_reader import ConfigProblems
 from webhookrx.config.resolve import Environment, Resolved, resolve
 from webhookrx.config.rule_files import read_last_set
 from webhookrx.observers.registry import find_spec
+from webhookrx.router.gate import ClosedConnector
 from webhookrx.router.rules.rule import DEFAULT_PATHS
 from webhookrx.router.steps.step import Preprocessing, Step
 from webhookrx.settings import TLS, ConnectorSettings, Listener, RouterSettings, Settings, Source
@@ -415,9 +416,10 @@ class LastSetTests(RouterCase):
         self.assertEqual(
             ("edge", {"a": "b"}), (settings.router and settings.router.name, settings.router and settings.router.labels)
         )
-        self.assertRegex(settings.blocked[0], "rules.yaml:5.*host-cert.pem.*does not exist")
+        self.assertRegex(settings.blocked[0].text, "rules.yaml:5.*host-cert.pem.*does not exist")
+        self.assertEqual((self.path("host-cert.pem"),), settings.gate_paths)
         (closed,) = settings.closed
-        self.assertRegex(closed, '^Connector "edge-tls-tls" is closed: .*host-cert.pem" does not exist')
+        self.assertRegex(closed.sentence, '^Connector "edge-tls-tls" is closed: .*host-cert.pem" does not exist')
         self.assertIn(self.path("host-cert.pem"), settings.watched)
         # It comes back, and all changes are taken.
         self.pair()
@@ -501,7 +503,9 @@ class LastSetTests(RouterCase):
             settings = self.settings(rules=rules)
             self.assertEqual(["edge-hooks-hooks"], names(settings))
             (closed,) = settings.closed
-            self.assertRegex(closed, '^Connector "edge-looks-up-looks-up" is closed: .*teams.json" does not exist')
+            self.assertRegex(
+                closed.sentence, '^Connector "edge-looks-up-looks-up" is closed: .*teams.json" does not exist'
+            )
             self.assertIn(teams, settings.watched)
 
     def test_systemd(self) -> None:
@@ -551,16 +555,25 @@ class GateTests(RouterCase):
         self.assertEqual({rules, key, cert, "/no/one", "/no/two"}, set(settings.router.watched))
         first, second = settings.router.blocked
         self.assertRegex(
-            first,
+            first.text,
             r'rules\.yaml:3:\d+: .*\[1\]\.key_file: "/no/one" does not exist\. \[tls-file-missing\]$',
         )
-        self.assertRegex(second, r'rules\.yaml:4:\d+: connector_rules\[2\]\.cert_file: "/no/two" does not exist')
+        self.assertRegex(second.text, r'rules\.yaml:4:\d+: connector_rules\[2\]\.cert_file: "/no/two" does not exist')
+        self.assertEqual(
+            (("/no/one", "/no/two"), ("/no/one", "/no/two")), ((first.path, second.path), settings.gate_paths)
+        )
+        self.assertEqual(
+            (
+                ClosedConnector("edge-one-one", "one", 8443, '"/no/one" does not exist.'),
+                ClosedConnector("edge-two-two", "two", 8444, '"/no/two" does not exist.'),
+            ),
+            settings.closed,
+        )
         closed = [
             'Connector "edge-one-one" is closed: "/no/one" does not exist.',
             'Connector "edge-two-two" is closed: "/no/two" does not exist.',
         ]
-        self.assertEqual(closed, list(settings.closed))
-        blocked = [f"The router is blocked: {each}" for each in (first, second)]
+        blocked = [f"The router is blocked: {each.text}" for each in (first, second)]
         self.assertEqual([*blocked, *closed], list(settings.warnings))
         # It stays so, whatever else changes, until all of them are there.
         rules = self.rules("{name: new, protocol: HTTP, port: 8182}", self.tls_rule("one", 8443, "key"))
@@ -698,12 +711,13 @@ class JsonFileTests(RouterCase):
             assert settings.router is not None
             self.assertEqual(["lab-other-other"], names(settings))
             (closed,) = settings.closed
-            self.assertTrue(closed.startswith('Connector "lab-hooks-hooks" is closed: "/'), closed)
+            self.assertEqual(("lab-hooks-hooks", 8181), (closed.name, closed.port))
             (reason,) = settings.router.blocked
             self.assertRegex(
-                reason, r"rules\.yaml:3:\d+: connector_rules\[1\]\.preprocessing\.steps\[0\]\.expression: .*"
+                reason.text, r"rules\.yaml:3:\d+: connector_rules\[1\]\.preprocessing\.steps\[0\]\.expression: .*"
             )
-            self.assertIn(f"[{code}]", reason)
+            self.assertIn(f"[{code}]", reason.text)
+            self.assertEqual(path, reason.path)
             self.assertIn(path, settings.router.watched)
         write_text(self.directory, "teams.json", "{}")
         self.assertEqual(2, len(self.settings(rules=rules).sources))

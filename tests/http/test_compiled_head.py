@@ -256,7 +256,9 @@ class TakenTests(_PathsCase):
         for data in (*USUAL, *HEADS[:-1], USUAL[3][:-2], USUAL[3].replace(b"length", b"length: 1\r\nhost")):
             for _ in range(100):
                 self.outcome(self.counting, data, peer, Limits())
-        self.assertEqual(before, [sys.getrefcount(thing) for thing in counted])
+        changes = [abs(was - sys.getrefcount(thing)) for was, thing in zip(before, counted, strict=True)]
+        # Others in this process may take or leave one; a head that keeps one, or drops one too many, does it 100 times.
+        self.assertLess(max(changes), 50, changes)
 
     def test_wrong_arguments(self) -> None:
         """Arguments of another number or type are an error, and so is what the types raise."""

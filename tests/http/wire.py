@@ -214,7 +214,9 @@ class Traffic:
     def processed(self, source: str, events: Any, problem: str) -> None:
         self.processings.append((source, tuple(events), problem))
 
-    def guards(self, source: str, secrets: Any, tokens: Any, kinds: Any, *, says_when: bool) -> None: ...
+    def guards(
+        self, source: str, secrets: Any, tokens: Any, kinds: Any, *, says_when: bool, sender: str = ""
+    ) -> None: ...
 
     def verified(self, source: str, secret: str) -> None:
         self.verifications.append((source, secret))

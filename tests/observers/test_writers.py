@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.faulty_file_system import FaultyFileSystem
+from tests.open_files import open_files
 from webhookrx.config.specs import SpecOptions
 from webhookrx.errors import ConfigError
 from webhookrx.filesystem import DiskSpace, FileSystem
@@ -350,10 +351,10 @@ class PipeLockTests(PipeCase):
 
     def test_no_file(self) -> None:
         """A lock file without bytes is an error, and nothing of it stays open."""
-        before = os.listdir("/proc/self/fd")
+        before = open_files()
         with open(os.devnull, "rb") as null:
             self.assertRaises((OSError, ValueError), pipe_lock, null.fileno(), self.writing)
-        self.assertEqual(len(before), len(os.listdir("/proc/self/fd")))
+        self.assertEqual(set(), open_files() - before)
 
 
 def _no_lock(*_: object) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import msgspec
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.operations.counters import SKEW_BOUNDS, Counters, SecretUse, Skews
+from webhookrx.operations.counters import MOST_SENDERS, SKEW_BOUNDS, Counters, SecretUse, Skews, SourceCounts
 from webhookrx.store_counts import BOUNDS, StoreCounts
 
 
@@ -58,6 +58,39 @@ class CountersTests(SynchronousTestCase):
             self.assertEqual((times, 0.5 * times), (source.answers.counts[BOUNDS.index(0.5)], source.answers.sum))
             self.assertEqual((times, 2.5 * times), (observer.stores.count, observer.stores.sum))
         self.assertEqual("failures=1 messages.github=1", copy.summary())
+
+
+class SenderTests(SynchronousTestCase):
+    """When each sender has sent its last message."""
+
+    def test_workers(self) -> None:
+        """Of several workers, the latest message of each sender counts."""
+        both = Counters()
+        for last in ({"github": 5.0, "": 1.0}, {"github": 3.0, "gitlab": 4.0}):
+            worker = Counters()
+            for sender, when in last.items():
+                worker.sources["hooks"].heard(sender, when)
+            both.add_all(msgspec.msgpack.decode(msgspec.msgpack.encode(worker), type=Counters))
+        self.assertEqual({"github": 5.0, "": 1.0, "gitlab": 4.0}, both.sources["hooks"].last_by_sender)
+
+    def test_workers_that_change(self) -> None:
+        """A sender that workers hear anew has not spoken before one of them has heard it."""
+        workers = [SourceCounts.empty(), SourceCounts.empty()]
+        for worker, last in zip(workers, (100.0, 200.0), strict=True):
+            worker.hears("github")
+            worker.last = last
+            worker.hears("gitlab")
+        self.assertEqual({"github": 200.0, "gitlab": 0.0}, (workers[0] + workers[1]).last_by_sender)
+        workers[0].last = 300.0
+        self.assertEqual({"github": 200.0, "gitlab": 300.0}, (workers[0] + workers[1]).last_by_sender)
+
+    def test_bounded(self) -> None:
+        """Only so many senders are known; those that are go on."""
+        counts = SourceCounts.empty()
+        for number in range(MOST_SENDERS + 5):
+            counts.heard(str(number), 1.0)
+        counts.heard("0", 2.0)
+        self.assertEqual((MOST_SENDERS, 2.0), (len(counts.last_by_sender), counts.last_by_sender["0"]))
 
 
 class AddableTests(SynchronousTestCase):

@@ -8,11 +8,15 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.operations.snapshots import EMPTY, make_snapshot
 from webhookrx.interfaces import LaneStatus
-from webhookrx.operations.health import FAILURE_COUNTS, WorkerState, health_of
-from webhookrx.operations.snapshot import Phase
+from webhookrx.operations.health import AWAY_COUNTS, FAILURE_COUNTS, WorkerState, health_of
+from webhookrx.operations.snapshot import ConsoleStanding, Phase
+from webhookrx.router.gate import ClosedConnector, GateReason
 
 AWAY = EMPTY._replace(away="connection refused CANARY")
 FULL = EMPTY._replace(full=True)
+
+
+STANDING = ConsoleStanding("APPLIED", 7, "", 0.0, "", "", False)
 
 
 class HealthTests(SynchronousTestCase):
@@ -22,12 +26,27 @@ class HealthTests(SynchronousTestCase):
         """A receiver that runs, with all its endpoints bound and all its observers well, is ready."""
         self.assertEqual(("ready", ()), health_of(make_snapshot()))
 
+    def test_a_console_that_is_away_for_a_moment(self) -> None:
+        """A receiver is ready while its console is there, and for ten minutes after."""
+        for away in (0.0, AWAY_COUNTS - 1):
+            self.assertEqual(("ready", ()), health_of(make_snapshot(console=STANDING._replace(away=away))))
+
     def test_table(self) -> None:
         """Each thing that is wrong has its state and its sentence."""
         for different, state, reason in (
             ({"phase": Phase.STARTING}, "not_ready", "The receiver is starting."),
             ({"phase": Phase.DRAINING}, "not_ready", "The receiver is draining."),
             ({"endpoints": {"tcp:1": True, "tcp:2": False}}, "not_ready", "Endpoint tcp:2 is not bound."),
+            (
+                {"console": STANDING._replace(lacks_bundle=True)},
+                "not_ready",
+                "The router has no rules of its console yet.",
+            ),
+            (
+                {"console": STANDING._replace(away=10_800.0, problem="CANARY")},
+                "degraded",
+                "No console for 3 h: what runs goes on.",
+            ),
             ({"lanes": [LaneStatus("file:/x", stalled=True)]}, "not_ready", "Observer file:/x hangs."),
             (
                 {"lanes": [LaneStatus("file:/x", failed_ago=0.0)]},
@@ -85,8 +104,8 @@ class HealthTests(SynchronousTestCase):
 
     def test_blocked(self) -> None:
         """A router that is blocked is degraded and says why; with nothing that receives it is not ready."""
-        blocked = ("rules.yaml:3:1: error: x", "rules.yaml:9:1: error: y")
-        reasons = tuple(f"The router is blocked: {reason}" for reason in blocked)
+        blocked = (GateReason("rules.yaml:3:1: error: x"), GateReason("rules.yaml:9:1: error: y"))
+        reasons = tuple(f"The router is blocked: {reason.text}" for reason in blocked)
         self.assertEqual(("degraded", reasons), health_of(make_snapshot(blocked=blocked)))
         self.assertEqual(
             ("not_ready", ("The router is blocked, so it has no connectors.", *reasons)),
@@ -96,17 +115,26 @@ class HealthTests(SynchronousTestCase):
 
     def test_closed(self) -> None:
         """Connectors that could not begin are a reason; without any other source it is not ready."""
-        closed = ('Connector "a" is closed: why',)
-        self.assertEqual(("degraded", closed), health_of(make_snapshot(closed=closed)))
+        closed = (ClosedConnector("a", "r", 8443, "why"),)
+        sentences = ('Connector "a" is closed: why',)
+        self.assertEqual(("degraded", sentences), health_of(make_snapshot(closed=closed)))
         self.assertEqual(
-            ("not_ready", ("All connectors of the router are closed.", *closed)),
+            ("not_ready", ("All connectors of the router are closed.", *sentences)),
             health_of(make_snapshot(closed=closed, sources=[])),
         )
 
     def test_not_taken(self) -> None:
         """Rules that are not taken make it degraded."""
         expected = ("degraded", ("The rules file is not in use: why",))
-        self.assertEqual(expected, health_of(make_snapshot(not_taken="why")))
+        self.assertEqual(expected, health_of(make_snapshot(not_taken="The rules file is not in use: why")))
+
+    def test_refused_by_the_console(self) -> None:
+        """A router that waits for approval, or is disabled, says so at once, without the words of the console."""
+        for refusal, begins in (("pending", "The router waits for approval"), ("disabled", "The console has disabled")):
+            standing = STANDING._replace(refusal=refusal, away=7200.0, problem="CANARY")
+            state, (reason,) = health_of(make_snapshot(console=standing))
+            self.assertEqual("degraded", state)
+            self.assertTrue(reason.startswith(begins), reason)
 
     def test_quiet(self) -> None:
         """What other machines say is not repeated."""

@@ -15,6 +15,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.config.files import LAST_SET, read_state
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.kept_state import AGAIN, KeptState, keep_last_set
+from webhookrx.router.gate import GateReason
 from webhookrx.settings import RouterSettings, Settings
 
 
@@ -106,7 +107,7 @@ class KeptStateTests(SynchronousTestCase):
         good = RouterSettings("r", good=b"set")
         for state_dir, router in (
             (None, good),
-            (self.directory, RouterSettings("r", blocked=("why",))),
+            (self.directory, RouterSettings("r", blocked=(GateReason("why"),))),
             (self.directory, None),
         ):
             keep_last_set(self.kept, Settings((), (), router=router, state_dir=state_dir))

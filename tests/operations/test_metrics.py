@@ -27,6 +27,7 @@ from webhookrx.operations.metrics import METRICS
 from webhookrx.operations.oplog import LineLimit
 from webhookrx.operations.snapshot import Level, Phase
 from webhookrx.operations.traffic_log import TrafficLog
+from webhookrx.router.gate import GateReason
 from webhookrx.store_counts import BOUNDS, StoreCounts
 
 OVERLOAD = ("unread_age_seconds", "overloaded", "dropped_unread_connections_total")
@@ -291,7 +292,7 @@ class RouterTests(MetricsTestCase):
     def test_blocked(self) -> None:
         """Whether the router is blocked is a number, also where there is no router."""
         self.assertEqual(0, self.value("router_blocked"))
-        self.snapshot = make_snapshot(blocked=("why",))
+        self.snapshot = make_snapshot(blocked=(GateReason("why"),))
         self.assertEqual((1, 1), (self.value("router_blocked"), self.value("degraded")))
 
     def test_text_bodies(self) -> None:

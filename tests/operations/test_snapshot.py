@@ -11,7 +11,9 @@ from webhookrx.interfaces import LaneStatus
 from webhookrx.operations import snapshot as snapshot_module
 from webhookrx.operations.health import health_of
 from webhookrx.operations.snapshot import Level, Phase, ReceiverSnapshot, merge
+from webhookrx.router.gate import ClosedConnector, GateReason
 
+A, B = (ClosedConnector(name, "r", 80, "why") for name in "ab")
 BUSY = EMPTY._replace(messages=2, bytes=20, oldest=5, dead=1, dropped=3, damaged=1)
 
 
@@ -29,8 +31,8 @@ class PortableTests(SynchronousTestCase):
             sources=["github"],
             queue_bytes=Level(5, 64),
             connectors=(("edge-1-a-b", "a", "webhook", "8181", "webhook", "generic", "x=y"),),
-            blocked=("why",),
-            closed=("c",),
+            blocked=(GateReason("why", "/k"),),
+            closed=(ClosedConnector("c", "r", 80, "why"),),
             not_taken="n",
             unread_age=1.5,
             overloaded=True,
@@ -90,11 +92,11 @@ class MergeTests(SynchronousTestCase):
         snapshot = merge(
             [
                 make_snapshot(),
-                make_snapshot(closed=("a",), not_taken="why"),
-                make_snapshot(closed=("a", "b"), not_taken="other"),
+                make_snapshot(closed=(A,), not_taken="why"),
+                make_snapshot(closed=(A, B), not_taken="other"),
             ]
         )
-        self.assertEqual((("a", "b"), "why"), (snapshot.closed, snapshot.not_taken))
+        self.assertEqual(((A, B), "why"), (snapshot.closed, snapshot.not_taken))
 
     def test_worst(self) -> None:
         """What is wrong with one is wrong with all; settings and certificates are as old as the oldest."""
@@ -123,11 +125,12 @@ class MergeTests(SynchronousTestCase):
     def test_router(self) -> None:
         """Each connector, and each reason for which the router is blocked, is there once."""
         one, two = (("edge-1-a-b", "a"),), (("edge-1-c-d", "c"),)
+        x, y, z = map(GateReason, "xyz")
         snapshot = merge(
-            [make_snapshot(connectors=one, blocked=("x", "y")), make_snapshot(connectors=one + two, blocked=("y", "z"))]
+            [make_snapshot(connectors=one, blocked=(x, y)), make_snapshot(connectors=one + two, blocked=(y, z))]
         )
 
-        self.assertEqual((one + two, ("x", "y", "z")), (snapshot.connectors, snapshot.blocked))
+        self.assertEqual((one + two, (x, y, z)), (snapshot.connectors, snapshot.blocked))
 
     def test_lanes(self) -> None:
         """There is one lane for each observer; the last failure of any tells, and so does one that hangs."""

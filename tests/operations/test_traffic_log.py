@@ -18,7 +18,8 @@ from webhookrx.errors import BAD_TOKEN, NO_MATCHING_PATH
 from webhookrx.guard.bundle_judge import JudgedBundle
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.oplog import LineLimit
-from webhookrx.operations.traffic_log import TrafficLog, shown
+from webhookrx.operations.traffic_log import _CLASSIFIED, TrafficLog, shown
+from webhookrx.router.steps.context import CLASSIFIED
 from webhookrx.testing import make_message
 from webhookrx.wire_interfaces import ITraffic
 
@@ -195,6 +196,27 @@ class TrafficLogTests(SynchronousTestCase):
         self.assertEqual([3, 4], counts)
         self.traffic.report_held_back()
         self.assertEqual("1 more lines like the last one of step", self.lines[-1])
+
+    def test_last_by_sender(self) -> None:
+        """The last message of each sender that Classify finds is known, also of those in bodies with several events."""
+        self.assertEqual(CLASSIFIED, _CLASSIFIED)
+        self.traffic.processed("hooks", [(CLASSIFIED, "github"), ("probe", "in")], "")
+        self.clock.advance(5)
+        self.traffic.processed("hooks", [(CLASSIFIED, "")], "")
+        judged = JudgedBundle([], [], 1, Counter(), 0, Counter({(CLASSIFIED, "gitlab"): 2}), "", 0)
+        self.traffic.took_apart("hooks", judged, 10)
+        self.assertEqual({"github": 0.0, "": 5.0, "gitlab": 5.0}, self.counters.sources["hooks"].last_by_sender)
+
+    def test_only_sender(self) -> None:
+        """All messages of a source that hears one sender are of this; not of the next one that it hears."""
+        for sender in ("github", "github", "gitlab"):
+            self.traffic.guards("hooks", (), (), (), says_when=False, sender=sender)
+            self.clock.advance(5)
+            if sender == "github":
+                self.traffic.accepted("hooks", (), 0, 10)
+        self.assertEqual({"github": 10.0, "gitlab": 0.0}, self.counters.sources["hooks"].last_by_sender)
+        self.traffic.accepted("hooks", (), 0, 10)
+        self.assertEqual({"github": 10.0, "gitlab": 15.0}, self.counters.copy().sources["hooks"].last_by_sender)
 
     def test_expected(self) -> None:
         """What may be counted is there with 0, and what was counted stays."""

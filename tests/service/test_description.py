@@ -16,12 +16,14 @@ from webhookrx.errors import BAD_TOKEN
 from webhookrx.intake.tokens import NamedToken
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import Level
+from webhookrx.router.gate import GateReason
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.senders.definition import SenderDefinition, When
 from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.service.description import cannot_listen, describe, difference, renewals, rules_not_taken, summary
 from webhookrx.settings import (
     TLS,
+    AgentSettings,
     ConnectorSettings,
     GuardSettings,
     Listener,
@@ -159,22 +161,26 @@ class SummaryTests(SynchronousTestCase):
         self.assertEqual("3 messages, 1 refused, 2 waiting", summary(counters, snapshot))
         settings = Settings((), (), router=RouterSettings("r", not_taken="at the start"))
         for given, failure, expected in (
-            (settings, "", "at the start"),
-            (settings, "at a reload", "at a reload"),
+            (settings, "", "The rules file is not in use: at the start"),
+            (settings, "at a reload", "The rules file is not in use: at a reload"),
+            (
+                dataclasses.replace(settings, console=AgentSettings("https://c", "/d")),
+                "",
+                "The newest rules of the console are not in use: at the start",
+            ),
             (Settings((), (), router=RouterSettings("r")), "", ""),
             (Settings((), ()), "at a reload", ""),
         ):
             self.assertEqual(expected, rules_not_taken(given, failure))
-        self.assertIn(
-            "2 waiting; the rules file is not in use: why", summary(counters, replace(snapshot, not_taken="why"))
-        )
+        not_taken = replace(snapshot, not_taken=rules_not_taken(settings))
+        self.assertIn("2 waiting; the rules file is not in use: at the start", summary(counters, not_taken))
         for blocked, text in (
             (("f:1: error: a.",), "f:1: error: a."),
             (("f:1: error: a.", "f:2: error: b.", "f:3: error: c."), "f:1: error: a. And 2 more."),
         ):
             self.assertEqual(
                 f"3 messages, 1 refused, 2 waiting; the router is blocked: {text}",
-                summary(counters, replace(snapshot, blocked=blocked)),
+                summary(counters, replace(snapshot, blocked=tuple(map(GateReason, blocked)))),
             )
 
 

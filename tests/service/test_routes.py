@@ -4,6 +4,8 @@ Tests for L{webhookrx.service.routes}.
 
 from __future__ import annotations
 
+import gc
+import weakref
 from collections.abc import Collection
 from dataclasses import replace
 from typing import Any
@@ -224,6 +226,23 @@ class ConnectorTests(SynchronousTestCase):
                 (((b"x-gitlab-event", b"Push Hook"),), "gitlab"),
             ):
                 self.assertEqual(vendor, _vendor(rules, headers), headers)
+
+    def test_classifier_in_use(self) -> None:
+        """A reload takes the classifier that is in use, as long as senders are the same; with nobody it is gone."""
+        source = connector("c", preprocessing=Preprocessing(classify=True))
+        own, other = (
+            (SenderDefinition(name, name, "own", When(headers={f"x-{name}": "*"})),) for name in ("mine", "yours")
+        )
+        before = classifier_for(self.settings(source, senders=own))
+        again = (SenderDefinition("mine", "mine", "own", When(headers={"x-mine": "*"})),)
+        self.assertIs(before, classifier_for(self.settings(source, connector("d"), senders=again)))
+        after = classifier_for(self.settings(source, senders=other))
+        self.assertIsNot(before, after)
+        gone = weakref.ref(after)
+        del after
+        gc.collect()
+        self.assertIsNone(gone())
+        self.assertIsNotNone(classifier_for(self.settings(source, senders=other)))
 
     def test_labels(self) -> None:
         """Each connector has its labels for metrics; sources have none."""

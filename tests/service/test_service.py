@@ -17,14 +17,20 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.system.certificates import self_signed, server_settings
+from tests.threads_at_once import ThreadsAtOnce
 from webhookrx.config.files import read_file, signature_of
 from webhookrx.errors import ConfigError
 from webhookrx.intake.judge import Receipt
 from webhookrx.operations.snapshot import Phase
+from webhookrx.router.gate import GateReason
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service.service import ReceiverService, build_service
 from webhookrx.settings import ConnectorSettings, Listener, Observer, RouterSettings, Settings, Source
 from webhookrx.testing import RECEIVED
+
+
+class ThreadedReactor(ThreadsAtOnce, MemoryReactorClock):
+    """A reactor with threads."""
 
 
 class BuildTests(SynchronousTestCase):
@@ -63,13 +69,14 @@ class BuildTests(SynchronousTestCase):
         connector = ConnectorSettings("a", 8181, {"product": "webhook", "vendor": "generic"}, Preprocessing())
         listener = Listener("8181", "tcp:8181")
         source = Source("edge-1-a-b", "connector", listeners=(listener,), connector=connector)
-        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=(GateReason("f:1: error: why"),))
         service: Any = build_service(
             Settings((source,), (Observer("stdout", "stdout"),), router=router), MemoryReactorClock()
         )
         snapshot = service.receiver.snapshot
         self.assertEqual(
-            (["edge-1-a-b"], ("f:1: error: why",)), ([labels[0] for labels in snapshot.connectors], snapshot.blocked)
+            (["edge-1-a-b"], (GateReason("f:1: error: why"),)),
+            ([labels[0] for labels in snapshot.connectors], snapshot.blocked),
         )
         asked: list[str] = []
         service._reloads = SimpleNamespace(request=lambda: asked.append("reload"), tick=lambda: None)
@@ -109,7 +116,7 @@ class BuildTests(SynchronousTestCase):
                 raise result
             return result
 
-        service: Any = build_service(settings, MemoryReactorClock(), reread)
+        service: Any = build_service(settings, ThreadedReactor(), reread)
         service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
         Path(path).touch()
         self.failureResultOf(Deferred.fromCoroutine(service._change()), ConfigError)
@@ -120,6 +127,25 @@ class BuildTests(SynchronousTestCase):
         Path(other).touch()
         self.assertEqual([False, True, False], [service._watch.tick() for _ in range(3)])
         self.assertEqual([settings, settings], given)
+
+    def test_read_apart(self) -> None:
+        """Settings are read in a thread; when the receiver stops meanwhile, nothing of them is used."""
+        before = Settings((), (Observer("stdout", "stdout"),))
+        for stops in (False, True):
+            reactor = ThreadedReactor()
+            service: Any = build_service(before, reactor, lambda _: replace(before, drain_timeout=7.0))
+            service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")
+            reactor.holds = True
+            changing = Deferred.fromCoroutine(service._change())
+            self.assertNoResult(changing)
+            if stops:
+                service.receiver.phase = Phase.DRAINING
+            self.assertEqual(0, reactor.work())
+            if stops:
+                self.assertIn("stops", str(self.failureResultOf(changing, ConfigError).value))
+            else:
+                self.successResultOf(changing)
+            self.assertEqual(30.0 if stops else 7.0, service.settings.drain_timeout)
 
     def test_blocked(self) -> None:
         """A connector whose files have gone goes on with what was in them, and keeps no reload from going on."""
@@ -134,7 +160,7 @@ class BuildTests(SynchronousTestCase):
         settings = Settings(
             (source,),
             (Observer("stdout", "stdout"),),
-            router=RouterSettings("edge-1", blocked=("why",), tls_files=checked),
+            router=RouterSettings("edge-1", blocked=(GateReason("why"),), tls_files=checked),
         )
         service: Any = build_service(settings, MemoryReactorClock())
         service.receiver._message_ids = lambda: Receipt(RECEIVED, "id")

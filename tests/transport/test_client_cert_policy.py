@@ -312,3 +312,31 @@ def _restore(name: str, value: str | None) -> None:
         del os.environ[name]
     else:
         os.environ[name] = value
+
+
+class OptionalKnownTests(_PolicyCase):
+    """
+    C{asks_clients}, the policy of a console's port for routers.
+    """
+
+    def test_the_dates_alone_do_not_count(self) -> None:
+        """No certificate and an expired one get TLS; another CA's, and one that is for servers, do not."""
+        creator = self.world.creator(asks_clients=True, ca_file=self.world.ca_file)
+        for kind, refusal in CLIENTS.items():
+            for version in VERSIONS:
+                meeting = self.world.meet(creator, kind, version)
+                if kind in ("none", "expired", "not yet valid") or refusal is None:
+                    self.assertEqual(WORKS, meeting.outcome, (kind, version))
+                else:
+                    self.assert_refused(refusal, meeting, (kind, version))
+
+    def test_no_session_is_resumed(self) -> None:
+        """A router that comes back shows its certificate again."""
+        creator = self.world.creator(asks_clients=True, ca_file=self.world.ca_file)
+        for version in VERSIONS:
+            context = client_context(self.world.ca_file, version, self.world.clients["valid"])
+            first = meet(creator, context)
+
+            second = meet(creator, context, first.client.tls.session)
+
+            self.assertEqual((WORKS, False), (second.outcome, second.client.tls.session_reused), version)

@@ -13,6 +13,7 @@ from typing import Final
 
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
+from webhookrx.filesystem import FileSystem
 from webhookrx.settings import FileContents, MiB, Signature
 
 LARGEST_FILE = 16 * MiB
@@ -23,6 +24,8 @@ DATA_FILES: Final = (".yaml", ".yml")
 
 LAST_SET: Final = "connectors.json"
 """The name of the last good set of connectors in the state directory."""
+
+_FILE_SYSTEM: Final = FileSystem()
 
 _OTHERS: Final = 0o007
 """Mode bits that give every user of the machine access."""
@@ -175,6 +178,36 @@ def default_state_dir(environ: Mapping[str, str]) -> str | None:
     return absolute(directory) if directory else None
 
 
+CONTROL_SOCKET: Final = "control.sock"
+"""The name of the control socket in the runtime directory."""
+
+_LONGEST_SOCKET: Final = 107
+"""Bytes of the path of a UNIX socket (unix(7))."""
+
+
+def default_runtime_dir(environ: Mapping[str, str]) -> str | None:
+    """
+    Return the runtime directory of a service; None without one.
+
+    @param environ: environment variables. systemd sets C{RUNTIME_DIRECTORY}; several are separated by colons.
+    """
+    directory = environ.get("RUNTIME_DIRECTORY", "").partition(":")[0]
+    return absolute(directory) if directory else None
+
+
+def check_socket_path(path: str) -> None:
+    """
+    Check whether a UNIX socket can have a path, and whether its directory is there.
+
+    @raise ConfigError: not so.
+    """
+    size = len(os.fsencode(path))
+    if size > _LONGEST_SOCKET:
+        raise ConfigError(f"The path of a socket has up to {_LONGEST_SOCKET} bytes, and this one {size}.")
+    if not os.path.isdir(os.path.dirname(path)):
+        raise ConfigError(f"There is no directory {quoted(os.path.dirname(path))} for the socket.")
+
+
 def check_state_dir(directory: str) -> None:
     """
     Check whether a directory is there or can be made.
@@ -209,7 +242,7 @@ def read_state(directory: str, name: str) -> bytes | None:
     return read_file(path)[0]
 
 
-def write_state(directory: str, name: str, content: bytes) -> None:
+def write_state(directory: str, name: str, content: bytes, file_system: FileSystem = _FILE_SYSTEM) -> None:
     """
     Replace a file in the state directory, atomically and durably. Other users can't read it. A missing directory is
     made.
@@ -219,25 +252,36 @@ def write_state(directory: str, name: str, content: bytes) -> None:
     if len(content) > LARGEST_FILE:
         raise OSError(f"{len(content)} bytes are more than the {LARGEST_FILE} that a file may have")
     with suppress(FileExistsError):
-        os.mkdir(directory, 0o700)
+        file_system.mkdir(directory, 0o700)
     path = os.path.join(directory, name)
     new = f"{path}.new"
     with suppress(FileNotFoundError):
-        os.unlink(new)  # left by a process that was killed
-    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        file_system.unlink(new)  # left by a process that was killed
+    handle = file_system.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
-        with open(handle, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(handle)
-        os.rename(new, path)
+        try:
+            rest = memoryview(content)
+            while rest:
+                rest = rest[file_system.writev(handle, [rest]) :]
+            file_system.fsync(handle)
+        finally:
+            file_system.close(handle)
+        file_system.rename(new, path)
     except OSError:
         with suppress(OSError):
-            os.unlink(new)
+            file_system.unlink(new)
         raise
-    # The rename is durable once the directory is synced.
-    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    sync_directory(directory, file_system)
+
+
+def sync_directory(directory: str, file_system: FileSystem = _FILE_SYSTEM) -> None:
+    """
+    Make what was renamed in a directory durable.
+
+    @raise OSError: it can't be made so.
+    """
+    handle = file_system.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        file_system.fsync(handle)
     finally:
-        os.close(handle)
+        file_system.close(handle)

@@ -130,6 +130,19 @@ class RawSource:
 
 
 @dataclass(frozen=True, slots=True)
+class RawAlarm:
+    """
+    One item of C{alarms:}.
+
+    @ivar origin: the item as a whole.
+    @ivar values: what it says, by key.
+    """
+
+    origin: Origin
+    values: Mapping[str, RawValue]
+
+
+@dataclass(frozen=True, slots=True)
 class ConfigFile:
     """
     A configuration file.
@@ -137,11 +150,15 @@ class ConfigFile:
     @ivar options: those at the top level: the service's own, and a source's as defaults for all sources.
     @ivar name: what C{name:} at the top level says, for the one source of a file without C{sources:}.
     @ivar sources: the items of C{sources:}; None without that key.
+    @ivar alarms: the items of C{alarms:}.
+    @ivar alarm_targets: the URLs of C{alarm_targets:}, by name.
     """
 
     options: RawOptions
     name: RawValue | None = None
     sources: tuple[RawSource, ...] | None = None
+    alarms: tuple[RawAlarm, ...] = ()
+    alarm_targets: Mapping[str, RawValue] = field(default_factory=dict)
 
 
 class Effective(NamedTuple):

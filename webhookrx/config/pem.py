@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
+import msgspec
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric import ec, ed448, ed25519, rsa
@@ -49,7 +50,7 @@ class _Stop(Exception):
 def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Diagnostic]:
     """
     Read every file that it names and return what is wrong with them. The path of each diagnostic is the field of
-    L{TLS} that names the file.
+    L{TLS} that names the file, and that file is its C{named}.
 
     @param now: the time, with its zone.
     @param files: reads keys and certificates.
@@ -60,7 +61,7 @@ def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Diagnostic
             found.extend(check(tls, now, files))
         except _Stop as stop:
             found.append(stop.diagnostic)
-    return found
+    return [msgspec.structs.replace(each, named=getattr(tls, str(each.path[0]))) for each in found]
 
 
 def contents_of(sources: Iterable[Source], files: Snapshot) -> FileContents:

@@ -11,8 +11,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from webhookrx.config.console_options import read_console
 from webhookrx.config.endpoints import admin_listener
-from webhookrx.config.files import Snapshot, check_state_dir, default_state_dir
+from webhookrx.config.files import (
+    CONTROL_SOCKET,
+    Snapshot,
+    check_socket_path,
+    check_state_dir,
+    default_runtime_dir,
+    default_state_dir,
+)
 from webhookrx.config.guards.context import GuardContext, read_keys
 from webhookrx.config.guards.networks import read_network_lists
 from webhookrx.config.limits import read_limits
@@ -25,6 +33,7 @@ from webhookrx.config.own_senders import read_own_senders
 from webhookrx.config.pem import contents_of
 from webhookrx.config.sources import ResolvedSources, resolve_sources
 from webhookrx.diagnostics import quoted
+from webhookrx.management.alarm_rules import AlarmSettings
 from webhookrx.settings import GuardSettings, RouterSettings, Settings
 
 
@@ -84,12 +93,15 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     allowed = service.flag("allow-plaintext-token", False)
     of_sources = ResolvedSources()
     tls_files = Snapshot()
-    is_router = bool(service.raw("rules"))
+    console = read_console(service, environment.environ)
+    own_sources = _has_sources(command_line, file)
+    takes_bundles = bool(service.raw("console")) and not own_sources
+    is_router = bool(service.raw("rules")) or takes_bundles
     lists = read_network_lists(service)
     own_senders = read_own_senders(service)
     keys = read_keys(service)
     context = GuardContext(own_senders.definitions, lists.networks, keys, plaintext=allowed)
-    if not is_router or _has_sources(command_line, file):
+    if not is_router or own_sources:
         of_sources = resolve_sources(
             command_line,
             file,
@@ -107,6 +119,24 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
         _warn_of_router_options(service, guards)
         if any(guard.idempotency for guard in guards):
             state_dir = _state_dir(service, environment.environ)
+    elif takes_bundles:
+        state_dir = _state_dir(service, environment.environ)
+        if console is not None:
+            from webhookrx.config.console_form import resolve_console_router
+
+            form = resolve_console_router(
+                service,
+                console,
+                environment.host,
+                environment.now,
+                running,
+                tls_files,
+                own_senders,
+                context,
+            )
+            if form is not None:
+                router, sources = form.router, form.sources
+                effective += form.effective
     else:
         state_dir = _state_dir(service, environment.environ)
         # It takes a megabyte of memory, which a receiver without rules does not need.
@@ -136,6 +166,8 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
     admin = admin_listener(service, [each for source in sources for each in source.listeners])
     workers = worker_count(service, environment.cpus)
     record = _record(service)
+    alarms = _alarms(file, service)
+    control = _control(service, environment.environ)
     problems.raise_errors()
     settings = Settings(
         sources,
@@ -144,13 +176,16 @@ def resolve(command_line: RawOptions, environment: Environment, running: Setting
         limits,
         drain_timeout,
         admin,
+        control,
         workers,
         router,
+        console,
         state_dir=state_dir,
         record=record,
         watched_files={**lists.watched, **of_sources.watched},
         signing_certs=tuple(keys.files),
         fetch_keys=keys.are_fetched,
+        alarms=alarms,
     )
     settings = _fitted(settings, environment.open_files, service)
     problems.raise_errors()
@@ -179,7 +214,7 @@ def _has_sources(command_line: RawOptions, file: ConfigFile) -> bool:
 def _warn_of_router_options(service: OptionReader, guards: Sequence[GuardSettings]) -> None:
     """Warn of options that only a router uses, or some guards, without any of these."""
     for name in ("rules", "router-name", "router-label"):
-        if service.raw(name):
+        if service.raw(name) and not service.raw("console"):
             service.warn(name, "It is not used without --rules.")
         service.show(name, "none")
     if service.raw("senders") and not any(guard.sender for guard in guards):
@@ -202,6 +237,19 @@ def _state_dir(service: OptionReader, environ: Mapping[str, str]) -> str | None:
     return directory
 
 
+def _control(service: OptionReader, environ: Mapping[str, str]) -> str | None:
+    """Return the path of the control socket; None without one."""
+    if service.raw("control"):
+        path = service.path("control")
+    else:
+        directory = default_runtime_dir(environ)
+        path = None if directory is None else f"{directory}/{CONTROL_SOCKET}"
+        service.show("control", path or "none")
+    if path is not None:
+        service.attempt("control", check_socket_path, path)
+    return path
+
+
 def _record(service: OptionReader) -> str | None:
     """Return the directory in which requests are recorded; None when they are not."""
     directory = service.path("record")
@@ -209,6 +257,15 @@ def _record(service: OptionReader) -> str | None:
         service.attempt("record", check_state_dir, directory)
         service.warn("record", f"Requests are recorded in {quoted(directory)}, their bodies as they came.")
     return directory
+
+
+def _alarms(file: ConfigFile, service: OptionReader) -> AlarmSettings:
+    if not file.alarms and not file.alarm_targets:
+        return AlarmSettings()
+    # Queries take memory, which a receiver without alarms does not need.
+    from webhookrx.config.alarms import read_alarms
+
+    return read_alarms(file, service)
 
 
 def _check_encoding(command_line: RawOptions, problems: Problems) -> None:

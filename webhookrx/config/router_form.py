@@ -30,6 +30,7 @@ from webhookrx.config.rule_files import (
 )
 from webhookrx.diagnostics import ERROR, has_errors, quoted
 from webhookrx.errors import ConfigError
+from webhookrx.router.gate import ClosedConnector, GateReason
 from webhookrx.router.rules import router
 from webhookrx.router.rules.rule import check_label, check_name
 from webhookrx.settings import TLS, ConnectorSettings, GuardSettings, Listener, RouterSettings, Settings, Source
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
     from webhookrx.router.rules.rules_file import RulesReading
 
 
-_AS_IT_RUNS: Final = "as it runs"
+AS_IT_RUNS: Final = "as it runs"
 _LAST: Final = "the last good set"
 
 
@@ -87,7 +88,7 @@ def resolve_router(
     """
     path = options.path("rules")
     senders_path = None if not options.raw("senders") else absolute(options.raw("senders")[0].text)
-    labels = _labels(options)
+    labels = router_labels(options)
     if path is None:
         return None
     facts = host()
@@ -103,7 +104,7 @@ def resolve_router(
         connectors, clashes = router.connectors_of(router.Router(name=name, labels=labels, **facts._asdict()), reading)
         problems.add(*clashes)
     errors = problems.errors[known_errors:]
-    resolver = _RouterResolver(options, now, running, tls_files, state_dir, context)
+    resolver = RouterResolver(options, now, running, tls_files, state_dir, context)
     if errors and not checks_only:
         last = resolver.last_set()
         if last is not None:
@@ -127,7 +128,7 @@ def resolve_router(
 
 
 @dataclass(frozen=True, slots=True)
-class _RouterResolver:
+class RouterResolver:
     """
     Decides which connectors a router opens. The fields are those of L{resolve_router}.
     """
@@ -154,17 +155,17 @@ class _RouterResolver:
         for connector, guard in zip(connectors, guards, strict=True):
             found += (reading.in_rule(connector.rule, each) for each in guard.found)
         problems.add(*(each for each in found if each.severity != ERROR))
-        blocked = tuple(each.text for each in found if each.severity == ERROR)
+        blocked = tuple(GateReason(each.text, each.named) for each in found if each.severity == ERROR)
         state = replace(state, watched={**state.watched, **json_files, **of_guards})
         if not blocked:
             sources = tuple(source_of(each, guard.guard) for each, guard in zip(connectors, guards, strict=True))
             files = contents_of(sources, self.tls_files)
-            return _form(replace(state, tls_files=files, json_files=contents), sources, reading)
+            return form_of(replace(state, tls_files=files, json_files=contents), sources, reading)
         for reason in blocked:
-            problems.warn(f"The router is blocked: {reason}", NOWHERE)
+            problems.warn(f"The router is blocked: {reason.text}", NOWHERE)
         state = replace(state, watched={**state.watched, **named}, blocked=blocked, good=b"")
         if self.running is not None:
-            return _form(*_as_it_runs(self.running, state), _AS_IT_RUNS)
+            return form_of(*as_it_runs(self.running, state), AS_IT_RUNS)
         last = self.last_set()
         wanted = LastSet(state.name, state.labels, connectors, state.senders)
         return self.closing(last or wanted, state, _LAST if last else reading)
@@ -184,12 +185,12 @@ class _RouterResolver:
         Return the connectors of a set whose files can be used; the others are closed, with warnings.
 
         @param state: the files to watch, and why the rules are not in use.
-        @param origin: see L{_form}.
+        @param origin: see L{form_of}.
         """
         watched = dict(state.watched)
         wrong: dict[TLS, str] = {}
         sources: list[Source] = []
-        closed: list[str] = []
+        closed: list[ClosedConnector] = []
         context = self.context.with_own(wanted.senders)
         named = {file for connector in wanted.connectors for file in json_files_of(connector)}
         watched |= {file: watched.get(file) or signature_of(file) for file in named}
@@ -206,8 +207,8 @@ class _RouterResolver:
             problem = "" if tls is None else wrong[tls]
             problem = problem or next(missing, "") or guard.problem
             if problem:
-                closed.append(f"Connector {quoted(connector.name)} is closed: {problem}")
-                self.options.problems.warn(closed[-1], NOWHERE)
+                closed.append(ClosedConnector(connector.name, connector.rule, connector.port, problem))
+                self.options.problems.warn(closed[-1].sentence, NOWHERE)
             else:
                 sources.append(source_of(connector, guard.guard))
         state = replace(
@@ -220,10 +221,10 @@ class _RouterResolver:
             tls_files=contents_of(sources, self.tls_files),
             json_files=contents,
         )
-        return _form(state, tuple(sources), origin)
+        return form_of(state, tuple(sources), origin)
 
 
-def _form(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
+def form_of(state: RouterSettings, sources: tuple[Source, ...], origin: RulesReading | str) -> RouterForm:
     """
     @param origin: the rules that the connectors come from, or another origin in words.
     """
@@ -247,7 +248,8 @@ def join_sources(sources: Sequence[Source], form: RouterForm, problems: Problems
     return (*sources, *form.sources)
 
 
-def _labels(options: OptionReader) -> dict[str, str]:
+def router_labels(options: OptionReader) -> dict[str, str]:
+    """Return the labels of the options; mistakes are noted."""
     labels: dict[str, str] = {}
     for value in options.raw("router-label"):
         key, equals, text = value.text.partition("=")
@@ -282,7 +284,7 @@ def _rules(options: OptionReader, path: str, allow_slow_patterns: bool) -> tuple
     return reading if reading.valid else None, data[0]
 
 
-def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettings, tuple[Source, ...]]:
+def as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettings, tuple[Source, ...]]:
     """
     Return the router and the connectors in use.
 
@@ -297,6 +299,7 @@ def _as_it_runs(running: Settings, wanted: RouterSettings) -> tuple[RouterSettin
         closed=current.closed,
         tls_files=current.tls_files,
         json_files=current.json_files,
+        bundle=current.bundle,
     )
     return state, tuple(source for source in running.sources if source.connector)
 
@@ -343,7 +346,7 @@ def _effective(source: Source, origin: RulesReading | str) -> list[Effective]:
     """
     Return the settings of a connector, each with its origin.
 
-    @param origin: see L{_form}.
+    @param origin: see L{form_of}.
     """
     assert source.connector is not None
     rule = source.connector.rule

@@ -98,9 +98,11 @@ def _read_json_file(path: str, contents: dict[str, bytes]) -> Diagnostic | None:
         content = read_file(path)[0]
         table_of(content)
     except ConfigError as error:
-        return diagnose("json-file-unusable" if os.path.lexists(path) else "json-file-missing", (), error.problem)
+        code = "json-file-unusable" if os.path.lexists(path) else "json-file-missing"
+        return diagnose(code, (), error.problem, named=path)
     except OperationError as error:
-        return diagnose("json-file-unusable", (), f"{quoted_short(path)} can't be used: {error.problem}")
+        sentence = f"{quoted_short(path)} can't be used: {error.problem}"
+        return diagnose("json-file-unusable", (), sentence, named=path)
     contents[path] = content
     return None
 

@@ -8,13 +8,13 @@ C{tls_peer_verify: "no"} means no. No error shows a value of the file whose mean
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
 from webhookrx.config.files import absolute, public_warning, read_file
 from webhookrx.config.option import Kind, Option, OptionScope
-from webhookrx.config.option_reader import ConfigFile, ConfigProblems, Origin, Problems, RawSource, RawValue
+from webhookrx.config.option_reader import ConfigFile, ConfigProblems, Origin, Problems, RawAlarm, RawSource, RawValue
 from webhookrx.config.options import BY_YAML_KEY, shown_name
 from webhookrx.config.specs import escaped, split_raw, unescaped
 from webhookrx.diagnostics import Path, Position, quoted, suggestion
@@ -23,6 +23,9 @@ from webhookrx.typed_yaml.nodes import Broken, MappingNode, Node, ScalarNode, Se
 from webhookrx.typed_yaml.typed_reader import Member, MistakeList, as_written, members, with_underscores
 
 _SOURCE_KEYS: Final = [key for key, option in BY_YAML_KEY.items() if option.scope is OptionScope.SOURCE]
+
+_ALARM_KEYS: Final = ("name", "kind", "when", "for", "above", "notify")
+_TOP_KEYS: Final = (*BY_YAML_KEY, "sources", "name", "alarms", "alarm_targets")
 
 _PLAIN_TAGS: Final = frozenset(
     f"tag:yaml.org,2002:{name}"
@@ -90,18 +93,24 @@ class _ConfigReader:
         sources: tuple[RawSource, ...] | None = None
         name: RawValue | None = None
         options: dict[str, tuple[RawValue, ...]] = {}
+        alarms: tuple[RawAlarm, ...] = ()
+        targets: dict[str, RawValue] = {}
         for key, key_node, value in self._members(root, ()):
             if key == "sources":
                 sources = self._sources(value)
             elif key == "name":
                 name = self._scalar(value, ("name",))
+            elif key == "alarms":
+                alarms = self._alarms(value)
+            elif key == "alarm_targets":
+                targets = self._alarm_targets(value)
             elif key in BY_YAML_KEY:
                 self._option(options, key, key_node, value, ())
             else:
-                self._unknown(key, key_node, (), [*BY_YAML_KEY, "sources", "name"])
+                self._unknown(key, key_node, (), _TOP_KEYS)
         if name is not None and sources is not None:
             self._problems.error("A name belongs to one source: write it into an item of sources:", name.origin)
-        return ConfigFile(options, name, sources)
+        return ConfigFile(options, name, sources, alarms, targets)
 
     def _sources(self, node: Node) -> tuple[RawSource, ...]:
         path = ("sources",)
@@ -126,6 +135,42 @@ class _ConfigReader:
             else:
                 self._option(options, key, key_node, value, path)
         return RawSource(self._origin(node, path), name, options)
+
+    def _alarms(self, node: Node) -> tuple[RawAlarm, ...]:
+        path = ("alarms",)
+        if not isinstance(node, SequenceNode) or not node.items or not self._mistakes.is_untagged(node, path):
+            self._error(node, path, "It takes a list with at least one alarm; leave it out for none.")
+            return ()
+        alarms = (self._alarm(item, (*path, index)) for index, item in enumerate(node.items))
+        return tuple(each for each in alarms if each is not None)
+
+    def _alarm(self, node: Node, path: Path) -> RawAlarm | None:
+        values: dict[str, RawValue] = {}
+        if not isinstance(node, MappingNode):
+            self._error(
+                node, path, "An alarm is written as keys and values, such as {name: quiet, kind: silent, for: 6h}."
+            )
+            return None
+        for key, key_node, value in self._members(node, path):
+            if key not in _ALARM_KEYS:
+                self._unknown(key, key_node, path, _ALARM_KEYS)
+                continue
+            text = self._scalar(value, (*path, key))
+            if text is not None:
+                values[key] = text
+        return RawAlarm(self._origin(node, path), values)
+
+    def _alarm_targets(self, node: Node) -> dict[str, RawValue]:
+        path = ("alarm_targets",)
+        targets: dict[str, RawValue] = {}
+        if not isinstance(node, MappingNode):
+            self._error(node, path, "It takes names and URLs, such as {ops: 'https://alerts.example.com/hook'}.")
+            return targets
+        for key, _, value in self._members(node, path, is_label=True):
+            url = self._scalar(value, (*path, key))
+            if url is not None:
+                targets[key] = url
+        return targets
 
     def _option(
         self, options: dict[str, tuple[RawValue, ...]], key: str, key_node: Node, node: Node, owner: Path
@@ -221,7 +266,7 @@ class _ConfigReader:
         filled = self._problems.attempt(origin, partial(references.filled, is_spec=is_spec), text)
         return None if filled is None else RawValue(filled, origin)
 
-    def _unknown(self, key: str, node: Node, owner: Path, known: list[str]) -> None:
+    def _unknown(self, key: str, node: Node, owner: Path, known: Sequence[str]) -> None:
         self._error(node, owner, f'There is no key "{shown_name(key)}". {suggestion(key, known)}')
 
     def _error(self, node: Node, path: Path, sentence: str) -> None:

@@ -24,6 +24,7 @@ from webhookrx.http.resources import (
     DIRECT,
     FEW,
     Judge,
+    Look,
     RecordRequest,
     WebhookResource,
     costs_connection,
@@ -70,6 +71,14 @@ class GuardedResource(WebhookResource):
         self._is_simple = record is None and not (has_parts or guard.on_storing or guard.kinds)
         self._short_way = _ShortWay(self) if self._is_simple and guard.needs_no_head else None
         self._judge_bundle = BundleJudge(guard.rules, judge, for_lines) if parts.splitter is not None else None
+        self._untapped_bundles = self._judge_bundle
+
+    def tap(self, look: Look | None) -> None:
+        """See L{WebhookResource.tap}; each event of a bundle is looked at."""
+        super().tap(look)
+        self._judge_bundle = self._untapped_bundles
+        if look is not None and self._untapped_bundles is not None:
+            self._judge_bundle = BundleJudge(self.guard.rules, self._judge, self._judge_for_lines)
 
     def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:
         """See L{WebhookResource.admit}."""

@@ -51,6 +51,8 @@ from webhookrx.wire_interfaces import ITraffic
 #: Takes a request that was read: its head, and its body unpacked.
 RecordRequest: TypeAlias = Callable[[Head, bytes], None]
 Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Dropped | Refused]
+#: Looks at a decision: the name of its source, what it was made of, and what it is. It raises nothing.
+Look: TypeAlias = Callable[[str, Head, Admission, bytes, Receipt, Accepted | Dropped | Refused], None]
 
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
@@ -91,6 +93,7 @@ class WebhookResource:
     is_guarded = False
     wanted: tuple[bytes, ...] = ()
     watch: Callable[[bytes], None] | None = None
+    _untapped: tuple[Judge, Judge, UsualJudge | None] | None = None
 
     def __init__(
         self,
@@ -200,6 +203,22 @@ class WebhookResource:
             (acknowledge or exchange.acknowledged)(None)
         return True
 
+    def tap(self, look: Look | None) -> None:
+        """
+        Have each decision on a body looked at, or none. While nobody looks, requests cost what they always do.
+
+        @param look: None to end that.
+        """
+        if self._untapped is None:
+            self._untapped = self._judge, self._judge_for_lines, self._judge_usual
+        judge, for_lines, usual = self._untapped
+        if look is None:
+            self._judge, self._judge_for_lines, self._judge_usual = judge, for_lines, usual
+            self._untapped = None
+        else:
+            self._judge, self._judge_for_lines = _looked_at(judge, look), _looked_at(for_lines, look)
+            self._judge_usual = None
+
     def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
         """Refuse a request, and report it."""
         head = exchange.head
@@ -274,6 +293,17 @@ class WebhookResource:
         slices.run(work, ended, size, exchange.is_open)
 
 
+def _looked_at(judge: Judge, look: Look) -> Judge:
+    """Return a decision that is looked at."""
+
+    def judged(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped | Refused:
+        verdict = judge(head, admission, body, receipt)
+        look(admission.rules.name, head, admission, body, receipt, verdict)
+        return verdict
+
+    return judged
+
+
 def costs_connection(reason: Reason) -> bool:
     """Tell whether a sender pays for a refusal with its connection: one gains by unpacking, and may try often."""
     return reason is UNPACK_RATIO or reason is INTERNAL_ERROR
@@ -313,6 +343,7 @@ class RootResource(Resource):
     @param targets: patterns with the resource of each, in the order in which they are tried.
     @param health: paths at which load balancers ask for health, without a token.
     @param ready: whether the service as a whole should be sent messages.
+    @ivar sources: the resource of each source, by its name.
     """
 
     def __init__(
@@ -327,6 +358,7 @@ class RootResource(Resource):
         self._ready = ready
         self._patterns = PathPatterns([pattern for pattern, _ in targets])
         self._resources = [resource for _, resource in targets]
+        self.sources = {resource.rules.name: resource for resource in self._resources}
         self.wanted = tuple(name for resource in self._resources for name in resource.wanted)
         # A path that matches nothing is cheap to judge again; a scanner must not wash out the others.
         self._targets: Remembered[bytes, _Target | None] = Remembered(

@@ -12,6 +12,9 @@ from msgspec import Meta, Struct, field
 
 from webhookrx.store_counts import Histogram, TakenCounts
 
+MOST_SENDERS: Final = 1000
+"""Senders of one source whose last messages are known. Their ids come from definitions, so there are some hundreds."""
+
 # This type checks what a worker sends, before its counts are added up.
 _Count: TypeAlias = Annotated[int, Meta(ge=0)]
 
@@ -70,6 +73,13 @@ def _sum(first: Skews | None, second: Skews | None) -> Skews | None:
     return (first or Skews.empty()) + (second or Skews.empty())
 
 
+def _latest(first: dict[str, float], second: dict[str, float]) -> dict[str, float]:
+    latest = dict(first)
+    for sender, last in second.items():
+        latest[sender] = max(latest.get(sender, 0.0), last)
+    return latest
+
+
 def _joined(first: dict[str, SecretUse], second: dict[str, SecretUse]) -> dict[str, SecretUse]:
     uses = dict(first)
     for name, use in second.items():
@@ -88,6 +98,10 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
     @ivar secrets: what its secrets have proved, by their names.
     @ivar tokens: the same for its tokens, which may have the same names.
     @ivar skews: of genuine signatures that say when they were made; None if its sender's never do.
+    @ivar senders: when the last message of each sender came, by its id, where Classify finds it; the empty id is for
+        those of none.
+    @ivar sender: the id of the one sender that it hears; empty if it hears any.
+    @ivar sender_from: messages that came later than that are of C{sender}.
     """
 
     messages: _Count
@@ -97,11 +111,32 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
     secrets: dict[str, SecretUse]
     tokens: dict[str, SecretUse]
     skews: Skews | None
+    senders: dict[str, float]
+    sender: str
+    sender_from: float
 
     @classmethod
     def empty(cls) -> SourceCounts:
         """Return the counts of a source that has taken nothing."""
-        return cls(0, 0, 0.0, Histogram.empty(), {}, {}, None)
+        return cls(0, 0, 0.0, Histogram.empty(), {}, {}, None, {}, "", 0.0)
+
+    def hears(self, sender: str) -> None:
+        """Hear one sender only from now on; empty: any."""
+        if sender != self.sender:
+            self.senders, self.sender, self.sender_from = self.last_by_sender, sender, self.last
+
+    def heard(self, sender: str, now: float) -> None:
+        """Take a message that Classify has found to be of this sender."""
+        if sender in self.senders or len(self.senders) < MOST_SENDERS:
+            self.senders[sender] = now
+
+    @property
+    def last_by_sender(self) -> dict[str, float]:
+        """When the last message of each known sender came, by its id; 0 before the first."""
+        if not self.sender:
+            return dict(self.senders)
+        of_its_own = self.last if self.last > self.sender_from else 0.0
+        return {**self.senders, self.sender: max(self.senders.get(self.sender, 0.0), of_its_own)}
 
     def __add__(self, other: SourceCounts) -> SourceCounts:
         return SourceCounts(
@@ -112,6 +147,9 @@ class SourceCounts(Struct, array_like=True, forbid_unknown_fields=True, gc=False
             _joined(self.secrets, other.secrets),
             _joined(self.tokens, other.tokens),
             _sum(self.skews, other.skews),
+            _latest(self.senders, other.senders),
+            self.sender or other.sender,
+            max(self.sender_from, other.sender_from),
         )
 
 

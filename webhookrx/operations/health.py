@@ -8,11 +8,15 @@ from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from webhookrx.interfaces import LaneStatus
-from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
+from webhookrx.operations.snapshot import ConsoleStanding, Phase, ReceiverSnapshot
 
 #: Seconds for which the receiver is not ready after a failed C{store}. Then it takes messages again: without any there
 #: would be no further C{store} to show whether the observer works.
 FAILURE_COUNTS = 10.0
+
+
+#: Seconds after which a console that does not answer needs attention.
+AWAY_COUNTS = 600.0
 
 
 class WorkerState(NamedTuple):
@@ -68,6 +72,8 @@ def _severe(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Itera
     for text, is_bound in snapshot.endpoints.items():
         if not is_bound:
             yield f"Endpoint {text} is not bound."
+    if snapshot.console is not None and snapshot.console.lacks_bundle:
+        yield "The router has no rules of its console yet."
     if snapshot.blocked and not snapshot.sources:
         yield "The router is blocked, so it has no connectors."
     elif snapshot.closed and not snapshot.sources:
@@ -90,13 +96,15 @@ def _problem(lane: LaneStatus) -> str:
 
 def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Iterator[str]:
     if snapshot.not_taken:
-        yield f"The rules file is not in use: {snapshot.not_taken}"
+        yield snapshot.not_taken
     elif not snapshot.reload_succeeded:
         # The reason is in the log alone: it may quote a configuration file, and anybody may read this page.
         yield "The last reload failed: the settings and secrets from before are in use."
+    if snapshot.console is not None:
+        yield from _of_console(snapshot.console)
     for reason in snapshot.blocked:
-        yield f"The router is blocked: {reason}"
-    yield from snapshot.closed
+        yield f"The router is blocked: {reason.text}"
+    yield from (each.sentence for each in snapshot.closed)
     if snapshot.overloaded:
         yield "More is sent than can be read: requests wait unread, and some are refused."
     if snapshot.deliveries_not_kept:
@@ -111,3 +119,20 @@ def _slight(snapshot: ReceiverSnapshot, workers: Sequence[WorkerState]) -> Itera
         # The reason is in the log alone: it may quote another machine, and anybody may read this page.
         if lane.backlog is not None and lane.backlog.away is not None:
             yield f"Observer {lane.spec} keeps messages for an observer that is away."
+
+
+def _of_console(console: ConsoleStanding) -> Iterator[str]:
+    if console.refusal == "pending":
+        yield "The router waits for approval at the console."
+    elif console.refusal:
+        yield "The console has disabled this router, or does not know it: what runs goes on."
+    elif console.away >= AWAY_COUNTS:
+        yield f"No console for {_long(console.away)}: what runs goes on."
+
+
+def _long(seconds: float) -> str:
+    """Return a long time as people say it."""
+    minutes = int(seconds // 60)
+    if minutes < 120:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" if minutes < 48 * 60 else f"{minutes // (24 * 60)} d"

@@ -180,6 +180,13 @@ def by_secret(read: Callable[[SecretUse], float]) -> Callable[[View], Iterable[S
     return samples
 
 
+def last_by_sender(view: View) -> Iterator[Sample]:
+    """Read when the last message of each sender came, by source."""
+    for source in view.snapshot.sources:
+        for sender, last in view.counters.sources[source].last_by_sender.items():
+            yield (source, sender), last
+
+
 def skews(view: View) -> Iterator[Sample]:
     """Read how far signed moments were away, by source."""
     for source in view.snapshot.sources:

@@ -22,6 +22,7 @@ from webhookrx.operations.metric import (
     counter,
     counts_of_steps,
     gauge,
+    last_by_sender,
     not_stored,
     oldest_age,
     refusals,
@@ -62,6 +63,14 @@ METRICS: tuple[Metric[View], ...] = (
         "gauge",
         "Time of the last accepted message, since the epoch; 0 if none since the start.",
         lambda counts: counts.last,
+    ),
+    Metric(
+        "webhookrx_sender_last_message_timestamp_seconds",
+        "gauge",
+        ("source", "sender"),
+        "Time of the last message of each sender, since the epoch; 0 if none since the start. Senders are known where "
+        "Classify finds them, or a source hears only one; empty if none matched.",
+        last_by_sender,
     ),
     by_source(
         "webhookrx_answer_seconds",
@@ -214,6 +223,21 @@ METRICS: tuple[Metric[View], ...] = (
         "webhookrx_router_blocked",
         "1 while keys or certificates of connector rules are unusable, so that connectors do not change.",
         lambda view: bool(view.snapshot.blocked),
+    ),
+    # of the console
+    Metric(
+        "webhookrx_console_away_seconds",
+        "gauge",
+        (),
+        "Seconds for which the console has not answered, 0 while it does; only with a console.",
+        lambda view: [] if view.snapshot.console is None else [((), view.snapshot.console.away)],
+    ),
+    Metric(
+        "webhookrx_bundle_revision",
+        "gauge",
+        (),
+        "Revision of the console's rules that are in use, 0 without any; only with a console.",
+        lambda view: [] if view.snapshot.console is None else [((), view.snapshot.console.revision)],
     ),
     # of the queue and the connections
     gauge(
@@ -487,6 +511,20 @@ METRICS: tuple[Metric[View], ...] = (
         "webhookrx_start_timestamp_seconds",
         "Start of the process, since the epoch.",
         lambda view: view.started,
+    ),
+    Metric(
+        "webhookrx_alarms",
+        "gauge",
+        ("alarm", "kind", "state"),
+        "Subjects of an alarm that are `pending`, `firing` or `unknown`; those beyond 1,000 are `left_out`.",
+        lambda view: [((each.alarm, each.kind, each.state), each.subjects) for each in view.snapshot.alarms],
+    ),
+    Metric(
+        "webhookrx_alarm_posts_total",
+        "counter",
+        ("result",),
+        "Changes of alarms that targets were told of, by result: `told` or `given_up`.",
+        lambda view: [((result,), view.counters.get("alarm_posts", result)) for result in ("told", "given_up")],
     ),
     Metric(
         "webhookrx_build_info",

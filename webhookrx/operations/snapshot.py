@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from webhookrx.interfaces import Backlog, LaneStatus
+from webhookrx.router.gate import ClosedConnector, GateReason
 
 
 class Phase(Enum):
@@ -21,6 +22,36 @@ class Phase(Enum):
     RUNNING = "running"
     DRAINING = "draining"
     """From the signal to stop on, before its endpoints close."""
+
+
+class AlarmTally(NamedTuple):
+    """How many subjects of an alarm rule are in a state that is not ok."""
+
+    alarm: str
+    kind: str
+    state: str
+    subjects: int
+
+
+class ConsoleStanding(NamedTuple):
+    """
+    How the receiver stands with its console.
+
+    @ivar status: what became of the newest bundle, such as C{APPLIED}, with C{error}.
+    @ivar revision: of the bundle in use; 0 without one.
+    @ivar away: seconds for which the console has not answered; 0 while it does.
+    @ivar refusal: C{pending} while the router waits for approval at the console, C{disabled} while it is; else empty.
+    @ivar problem: why it has not answered, or refuses this router; empty while all is well.
+    @ivar lacks_bundle: it needs a bundle, and has had none.
+    """
+
+    status: str
+    revision: int
+    error: str
+    away: float
+    refusal: str
+    problem: str
+    lacks_bundle: bool
 
 
 class Level(NamedTuple):
@@ -48,11 +79,13 @@ class ReceiverSnapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     @ivar connectors: the labels of each connector: its name, its rule, type, port, product, vendor, and all labels.
     @ivar unread_age: seconds that the oldest request in the sockets is unread; 0 while requests are read in time.
     @ivar overloaded: whether more is sent than can be read.
-    @ivar blocked: why the connectors stay as they are, though the rules have others: one sentence for each file.
-    @ivar closed: which connectors could not begin because of their files, and why: one sentence for each.
-    @ivar not_taken: why the rules file as it is now is not in use; empty when it is, or there is none.
+    @ivar blocked: why the connectors stay as they are, though the rules have others.
+    @ivar closed: which connectors could not begin because of their files.
+    @ivar not_taken: a sentence that says why the newest rules are not in use; empty when they are, or there are none.
     @ivar deliveries: how many deliveries the idempotency windows know.
     @ivar deliveries_not_kept: why a restart would forget them; empty when it would not, or nothing asks for that.
+    @ivar alarms: how many alarms of each rule there are; none of a worker.
+    @ivar console: how it stands with its console; None without one, and of a worker.
     """
 
     phase: Phase
@@ -68,13 +101,15 @@ class ReceiverSnapshot(Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     reload_succeeded: bool
     loaded: float
     connectors: tuple[tuple[str, ...], ...] = ()
-    blocked: tuple[str, ...] = ()
-    closed: tuple[str, ...] = ()
+    blocked: tuple[GateReason, ...] = ()
+    closed: tuple[ClosedConnector, ...] = ()
     not_taken: str = ""
     unread_age: float = 0.0
     overloaded: bool = False
     deliveries: int = 0
     deliveries_not_kept: str = ""
+    alarms: tuple[AlarmTally, ...] = ()
+    console: ConsoleStanding | None = None
 
 
 NOTHING: Final = ReceiverSnapshot(
@@ -156,6 +191,10 @@ def _backlog(backlogs: Sequence[Backlog]) -> Backlog | None:
     return Backlog.of_all(backlogs) if backlogs else None
 
 
+def _first_known(values: Iterable[Any]) -> Any:
+    return next((value for value in values if value is not None), None)
+
+
 def _first(texts: Iterable[str]) -> str:
     return next(filter(None, texts), "")
 
@@ -183,4 +222,6 @@ _MERGE: Final[Mapping[str, _Merge]] = {
     "overloaded": any,
     "deliveries": sum,
     "deliveries_not_kept": _first,
+    "alarms": _each_once,
+    "console": _first_known,
 }

@@ -1,7 +1,8 @@
 """
 Ticks of the monotonic clock, at which all deadlines are checked.
 
-Twisted's timers go by the wall clock: set it back an hour, and they are an hour late.
+Twisted's timers go by the wall clock: set it back an hour, and they are an hour late. Where the reactor is ours,
+L{webhookrx.operations.steady_timers} ends that; whoever embeds a receiver brings their own.
 """
 
 from __future__ import annotations

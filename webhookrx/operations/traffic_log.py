@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 # Its first use opens a file, which may be impossible by the time of the first refusal.
 codecs.lookup("unicode_escape")
 
+#: The word of the step that finds senders; see L{webhookrx.router.steps.context.CLASSIFIED}, which takes memory.
+_CLASSIFIED = "classified"
+
 #: Characters of a path that a log line shows.
 SHOWN_PATH = 200
 
@@ -38,7 +41,10 @@ class TrafficLog:
 
     @param describe_handshake: returns a short sentence on a failed handshake; None if the peer merely went away.
     @param wall_clock: seconds since the epoch.
-    @ivar mask_path: returns a path as a line may show it, without a token; called only for lines that are written.
+    @ivar mask_path: returns a path as a line may show it, without a token; called only
+        for lines that are written, and for taps.
+    @ivar watch_refusals: called with each refusal: its reason and detail, the peer, method, path without tokens, and
+        source; None while no tap is about them.
     """
 
     def __init__(
@@ -56,9 +62,12 @@ class TrafficLog:
         self._wall_clock = wall_clock
         self._sources = counters.sources
         self.mask_path: Callable[[bytes], bytes] = bytes
+        self.watch_refusals: Callable[[Reason, str, str, str, str, str], object] | None = None
 
     def refused(self, reason: Reason, detail: str, peer: str, method: bytes, path: bytes, source: str = "") -> None:
         self._counters.add("refused", reason.word, source)
+        if self.watch_refusals is not None:
+            self.watch_refusals(reason, detail, peer, shown(method), shown(self.mask_path(path)), source)
         if self._limit.passes(reason.word):
             self._log.warn(
                 "Refused {peer}: {reason} ({status}) for {method} {path}: {detail}",
@@ -103,16 +112,23 @@ class TrafficLog:
             add("names_left_out", source, amount=judged.left_out)
         for (word, label), amount in judged.steps.items():
             add(word, source, label, amount=amount)
+            if word == _CLASSIFIED:
+                counts.heard(label, self._wall_clock())
         if judged.problem:
             self._warn_of_step(source, judged.steps, judged.problem)
 
     def expects(self, source: str, events: Sequence[tuple[str, str]]) -> None:
         for word, label in events:
             self._counters.add(word, source, label, amount=0)
+            if word == _CLASSIFIED:
+                counts = self._sources[source]
+                counts.heard(label, counts.senders.get(label, 0.0))
 
     def processed(self, source: str, events: Sequence[tuple[str, str]], problem: str) -> None:
         for word, label in events:
             self._counters.add(word, source, label)
+            if word == _CLASSIFIED:
+                self._sources[source].heard(label, self._wall_clock())
         if problem:
             self._warn_of_step(source, events, problem)
 
@@ -124,9 +140,17 @@ class TrafficLog:
             )
 
     def guards(
-        self, source: str, secrets: Sequence[str], tokens: Sequence[str], kinds: Sequence[str], *, says_when: bool
+        self,
+        source: str,
+        secrets: Sequence[str],
+        tokens: Sequence[str],
+        kinds: Sequence[str],
+        *,
+        says_when: bool,
+        sender: str = "",
     ) -> None:
         counts = self._sources[source]
+        counts.hears(sender)
         for uses, names in ((counts.secrets, secrets), (counts.tokens, tokens)):
             for name in names:
                 uses.setdefault(name, SecretUse(0, 0.0))

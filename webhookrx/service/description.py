@@ -87,20 +87,23 @@ def summary(counters: Counters, snapshot: ReceiverSnapshot, workers: Sequence[Wo
     if len(workers) > 1:
         counts = f"{sum(worker.up for worker in workers)} of {len(workers)} workers, {counts}"
     if snapshot.not_taken:
-        counts = f"{counts}; the rules file is not in use: {snapshot.not_taken}"
+        counts = f"{counts}; {snapshot.not_taken[0].lower()}{snapshot.not_taken[1:]}"
     if not snapshot.blocked:
         return counts
     first, *others = snapshot.blocked
-    return f"{counts}; the router is blocked: {first}{f' And {len(others)} more.' if others else ''}"
+    return f"{counts}; the router is blocked: {first.text}{f' And {len(others)} more.' if others else ''}"
 
 
-def rules_not_taken(settings: Settings, failure: str) -> str:
+def rules_not_taken(settings: Settings, failure: str = "") -> str:
     """
-    Return why the rules file as it is now is not in use; empty when it is, or there is none.
+    Return a sentence that says why the newest rules are not in use; empty when they are, or there are none.
 
-    @param failure: how the last reload has failed, which takes nothing at all; empty when it has not.
+    @param failure: how the last reload has failed, which takes nothing at all, or why a bundle was refused; empty when
+        neither has happened.
     """
-    return "" if settings.router is None else failure or settings.not_taken
+    why = "" if settings.router is None else failure or settings.not_taken
+    which = "The rules file is" if settings.console is None else "The newest rules of the console are"
+    return f"{which} not in use: {why}" if why else ""
 
 
 def where(address: IAddress | None) -> str:

@@ -345,7 +345,7 @@ def _same_terms(old: Listener, new: Listener) -> bool:
 
 
 def _asked_of_clients(tls: TLS | None) -> object:
-    return tls and (tls.peer_verify, tls.ca_file, tls.ca_dir, tls.system_store)
+    return tls and (tls.peer_verify, tls.ca_file, tls.ca_dir, tls.system_store, tls.asks_clients)
 
 
 def close_port(service: ListenerService) -> Deferred[None]:

@@ -44,7 +44,7 @@ MAX_ADDRESSES: Final = 16
 _PROTOCOLS: Final = IPv4Network("192.0.0.0/24")
 
 #: Where the last 32 bits are an IPv4 address that is translated to (RFC 6052), or relayed to (RFC 3056).
-_TRANSLATED: Final = IPv6Network("64:ff9b::/96")
+TRANSLATED: Final = IPv6Network("64:ff9b::/96")
 _RELAYED: Final = IPv6Network("2002::/16")
 
 T = TypeVar("T")
@@ -66,7 +66,7 @@ def is_outside(address: str) -> bool:
     if isinstance(parsed, IPv6Address):
         if parsed in _RELAYED:
             return False
-        if parsed in _TRANSLATED:
+        if parsed in TRANSLATED:
             parsed = IPv4Address(int(parsed) & 0xFFFF_FFFF)
         elif parsed.ipv4_mapped is not None:
             parsed = parsed.ipv4_mapped
@@ -99,7 +99,7 @@ class PinnedClient:
         return fetching.addErrback(_told, host)
 
     def _addresses(self, host: str) -> Deferred[list[str]]:
-        resolving = _Resolution()
+        resolving = Resolution()
         self._reactor.nameResolver.resolveHostName(resolving, host, PORT)
         return resolving.known
 
@@ -109,7 +109,7 @@ class PinnedClient:
         if len(addresses) > MAX_ADDRESSES or not all(map(is_outside, addresses)):
             raise NotFetched(f"{host} has an address that is not one of the internet.")
         pool = HTTPConnectionPool(self._reactor, persistent=False)
-        endpoint = _OneEndpoint(self._endpoint_for(host, addresses[0]))
+        endpoint = OneEndpoint(self._endpoint_for(host, addresses[0]))
         agent = Agent.usingEndpointFactory(self._reactor, endpoint, pool)
         headers = Headers({b"User-Agent": [f"webhookrx/{installed_version()}".encode()], b"Accept": [b"*/*"]})
         asking: Deferred[Any] = agent.request(b"GET", f"https://{host}{path}".encode("ascii"), headers)
@@ -130,7 +130,7 @@ class PinnedClient:
 
 
 @implementer(IAgentEndpointFactory, IStreamClientEndpoint)
-class _OneEndpoint:
+class OneEndpoint:
     """Connects an agent by one endpoint, whatever the URL."""
 
     def __init__(self, endpoint: IStreamClientEndpoint) -> None:
@@ -157,7 +157,7 @@ class _OneEndpoint:
 
 
 @implementer(IResolutionReceiver)
-class _Resolution:
+class Resolution:
     """
     The addresses of a host, as they are found.
 

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twisted.internet.defer import Deferred, gatherResults
 from twisted.internet.interfaces import IDelayedCall
@@ -30,7 +30,7 @@ from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.pipeline.chain import Chain
 from webhookrx.pipeline.observer_thread import RealThread
 from webhookrx.service import known_observers
-from webhookrx.service.description import describe, difference, renewals
+from webhookrx.service.description import describe, difference, renewals, rules_not_taken
 from webhookrx.service.drain import STOP_NOW_TIME, Drain
 from webhookrx.service.key_fetcher import KeyFetcher, KnownPublicKeys
 from webhookrx.service.listeners import Listeners, OpenSocket
@@ -43,10 +43,15 @@ from webhookrx.service.routes import (
 )
 from webhookrx.service.shared_state import delivery_file, longest_window, open_state
 from webhookrx.service.source_rules import by_listener
+from webhookrx.service.taps import LocalTaps
 from webhookrx.settings import ALONE, Group, Observer, Settings
 from webhookrx.transport.handshake import describe_failure
 from webhookrx.transport.listener_service import ListenerService
 from webhookrx.transport.turn_end import TurnEnd
+
+if TYPE_CHECKING:
+    from webhookrx.tapping.tap import Tap
+    from webhookrx.tapping.tap_request import TapRequest
 
 #: Ticks, of half a second each, between two reports of lines held back.
 _TICKS_TO_REPORT = 10
@@ -56,7 +61,8 @@ _log = Logger()
 
 class LocalReceiver:
     """
-    Receives in this process: alone (see L{webhookrx.service.service.Receiver}), or as one of several workers.
+    Receives in this process: alone (see L{Receiver<webhookrx.service.receiver_interface.Receiver>}), or as one of
+    several workers.
 
     Nothing is opened before it starts. It opens ports first, while the process may still be privileged, and files
     after, as the user who will write to them.
@@ -66,6 +72,7 @@ class LocalReceiver:
     @ivar settings: the settings in use.
     @ivar phase: where in its life it is.
     @ivar counters: everything counted so far.
+    @ivar taps: what operators look at.
     """
 
     def __init__(
@@ -107,6 +114,7 @@ class LocalReceiver:
         # With workers, their parent keeps what they share.
         self._keeper = None if group.state_files else state.keeper(reactor)
         self._fetcher = KeyFetcher(self._fetch, reactor)
+        self.taps = LocalTaps(reactor, self._traffic)
         self._ticks = 0
         self._loaded = 0.0
         self._drain: Drain | None = None
@@ -137,7 +145,9 @@ class LocalReceiver:
             self._keeper.use(delivery_file(self.settings))
         for service in self.ports:
             service.startService()
-        self._listeners.use(self._build_roots(self.settings), self.settings.limits)
+        roots = self._build_roots(self.settings)
+        self._listeners.use(roots, self.settings.limits)
+        self.taps.use(self.settings, roots)
         self.chain.registerProducer(self._listeners, True)
         # The objects of the start stay; the garbage collector need not look at them.
         gc.collect()
@@ -184,7 +194,7 @@ class LocalReceiver:
             connectors=connector_labels(self.settings),
             blocked=self.settings.blocked,
             closed=self.settings.closed,
-            not_taken=self.settings.not_taken,
+            not_taken=rules_not_taken(self.settings),
             unread_age=listeners.overload.age,
             overloaded=listeners.overload.stands,
             deliveries=0 if self._keeper is None else self._keeper.keys,
@@ -208,6 +218,12 @@ class LocalReceiver:
         if self._drain is not None:
             self._drain.tick()
 
+    def start_tap(self, request: TapRequest, deliver: Callable[[Tap], object]) -> Tap:
+        return self.taps.start(request, deliver)
+
+    def stop_tap(self, tap: Tap) -> None:
+        self.taps.stop(tap)
+
     # -- changing ------------------------------------------------------------------------------------------------
 
     def check(self, settings: Settings) -> None:
@@ -217,7 +233,8 @@ class LocalReceiver:
     async def change(self, settings: Settings) -> str:
         observers = self._build_observers(settings, self._observers if settings.ack == self.settings.ack else {})
         listeners = [listener for listener, _ in by_listener(settings.sources)]
-        change = self._listeners.plan(listeners, self._build_roots(settings), settings.limits, tls_files(settings))
+        roots = self._build_roots(settings)
+        change = self._listeners.plan(listeners, roots, settings.limits, tls_files(settings))
         try:
             change.open()
             if observers != self._observers:
@@ -245,6 +262,7 @@ class LocalReceiver:
         if self._keeper is not None:
             self._keeper.window = longest_window(settings)
         closed = self._listeners.commit(change)
+        self.taps.use(settings, roots)
         self._loaded = time.time()
         # What was removed takes nothing any more by the time that the change is reported.
         await gatherResults(closed)
@@ -306,7 +324,7 @@ class LocalReceiver:
 
     async def drain(self, seconds: float, ports_closed: Callable[[], None] = lambda: None) -> bool:
         """
-        See L{webhookrx.service.service.Receiver.drain}.
+        See L{webhookrx.service.receiver_interface.Receiver.drain}.
 
         @param ports_closed: called when no port accepts connections any more.
         """

@@ -25,7 +25,7 @@ _log = Logger()
 #: Seconds between two reloads, in which senders are served.
 DISTANCE = 0.5
 
-_UNFORESEEN = "an unforeseen failure, which the log has in full"
+UNFORESEEN = "an unforeseen failure, which the log has in full"
 
 
 class ReloadResult(NamedTuple):
@@ -125,7 +125,7 @@ class Reloads:
             self._end(False, problems[0])
         except Exception:
             _log.failure("Reload failed, the old settings stay")
-            self._end(False, _UNFORESEEN)
+            self._end(False, UNFORESEEN)
         else:
             _log.info("Reloaded: {text}", text=text)
             self._end(True, text)

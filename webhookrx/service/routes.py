@@ -107,7 +107,8 @@ def _guarded(
     from webhookrx.http.guarded_resource import GuardedResource
 
     guard = maker.guard(source, settings, rules)
-    traffic.guards(source.name, guard.secrets, guard.tokens, guard.kinds, says_when=guard.says_when)
+    sender = "" if settings.sender is None else settings.sender.id
+    traffic.guards(source.name, guard.secrets, guard.tokens, guard.kinds, says_when=guard.says_when, sender=sender)
     return partial(GuardedResource, guard)
 
 

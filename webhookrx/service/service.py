@@ -5,138 +5,59 @@ The service: a receiver, in this process or in workers, with signals, reloads, s
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 from twisted.application.service import Service
 from twisted.internet.defer import Deferred, gatherResults, succeed
 from twisted.internet.error import ReactorNotRunning
+from twisted.internet.threads import deferToThreadPool
 from twisted.logger import Logger
 
 from webhookrx.diagnostics import quoted
+from webhookrx.errors import ConfigError, WebhookrxError
 from webhookrx.operations.counters import Counters
-from webhookrx.operations.health import WorkerState, health_of
+from webhookrx.operations.health import health_of
 from webhookrx.operations.kept_state import KeptState, keep_last_set
 from webhookrx.operations.signals import CUT_OFF, GRACE, Signals, end_with
 from webhookrx.operations.snapshot import Phase, ReceiverSnapshot
+from webhookrx.operations.status import Rates, status_of
+from webhookrx.operations.steady_timers import use_monotonic_clock
 from webhookrx.operations.systemd import Notifier
 from webhookrx.operations.ticker import Ticker
 from webhookrx.quantities import format_duration
 from webhookrx.service.admin import Admin, receiver_pages
+from webhookrx.service.alarms import ReceiverAlarms
+from webhookrx.service.control import ControlSocket
 from webhookrx.service.description import cannot_listen, rules_not_taken, summary, where
 from webhookrx.service.receiver import LocalReceiver
-from webhookrx.service.reload import FileWatch, Reloads
+from webhookrx.service.receiver_interface import Receiver
+from webhookrx.service.reload import UNFORESEEN, FileWatch, Reloads
+from webhookrx.service.service_taps import ServiceTaps
 from webhookrx.settings import Settings
 from webhookrx.transport.listener_service import CannotListen
-from webhookrx.version import version_line
+from webhookrx.version import installed_version, version_line
 
-#: Ticks, of half a second each, between two reports of lines held back, and of status.
+if TYPE_CHECKING:
+    from webhookrx.service.console_agent import AgentOfService
+
+#: Ticks, of half a second each, between two reports of lines held back, of status, and of rates; and looks at alarms.
 _TICKS_TO_REPORT = 10
 _TICKS_TO_STATUS = 20
+_TICKS_TO_RATE = 20
+_TICKS_TO_ALARMS = 20
 
 _log = Logger()
-
-
-class Receiver(Protocol):
-    """
-    What receives: L{LocalReceiver} or L{WorkerPool<webhookrx.service.workers.pool.WorkerPool>}.
-    """
-
-    @property
-    def settings(self) -> Settings:
-        """The settings in use."""
-
-    @property
-    def phase(self) -> Phase:
-        """Where in its life it is."""
-
-    @property
-    def counters(self) -> Counters:
-        """Everything counted so far."""
-
-    @property
-    def snapshot(self) -> ReceiverSnapshot:
-        """What it is like now."""
-
-    @property
-    def workers(self) -> Sequence[WorkerState]:
-        """The state of each process that receives."""
-
-    @property
-    def is_stuck(self) -> bool:
-        """Whether an observer or a worker hangs."""
-
-    @property
-    def warnings(self) -> Sequence[str]:
-        """Sentences for the log, on what is weaker than the settings ask for."""
-
-    def describe(self) -> list[str]:
-        """Return lines for the log: its endpoints, and the sources on them."""
-
-    def open_ports(self) -> None:
-        """
-        Open the ports, unless that is done. The process may still be privileged.
-
-        @raise webhookrx.transport.listener_service.CannotListen: one can't be opened.
-        """
-
-    def start(self) -> None:
-        """
-        Open everything. The process is in the background, and the reactor does not run yet.
-
-        @raise webhookrx.errors.CannotStart: something can't be opened.
-        """
-
-    def run(self, up: Callable[[], None], failed: Callable[[str], None]) -> None:
-        """
-        Receive; the reactor runs.
-
-        @param up: called once it receives.
-        @param failed: called with the reason when it can't.
-        """
-
-    def tick(self) -> None:
-        """Check all deadlines; called twice a second."""
-
-    def set_ready(self, ready: bool) -> None:
-        """Set whether the service as a whole is ready for messages: the answer to health checks of load balancers."""
-
-    def check(self, settings: Settings) -> None:
-        """
-        Check whether it can change to other settings at all.
-
-        @raise webhookrx.errors.ConfigError: that takes a restart.
-        """
-
-    async def change(self, settings: Settings) -> str:
-        """
-        Use other settings. Up to the last step nothing of the old is given up.
-
-        @return: what has changed.
-        @raise webhookrx.errors.WebhookrxError: why everything stays as it was.
-        """
-
-    def reopen(self) -> None:
-        """Reopen the files of messages by name, for logrotate."""
-
-    async def drain(self, seconds: float) -> bool:
-        """
-        Take nothing new, finish what is under way, make it safe, and close.
-
-        @return: whether it ended well; not when L{stop_now} cut something off.
-        """
-
-    def stop_now(self) -> None:
-        """End L{drain}, now or later, without waiting for what is under way."""
 
 
 class ReceiverService(Service):
     """
     Runs a receiver. It opens nothing before it starts, so that it can be built before C{twistd} goes to the background.
 
-    @param reread: reads all settings anew, given those in use; what it raises is why they can't be used.
+    @param reread: reads all settings anew, given those in use, in a thread; what it raises is why they can't be used.
     """
 
     def __init__(self, receiver: Receiver, reactor: Any, reread: Callable[[Settings], Settings]) -> None:
@@ -146,11 +67,17 @@ class ReceiverService(Service):
         self._own_counters = Counters()
         self._admin = Admin(reactor, receiver_pages(self._counters, self._snapshot, lambda: receiver.workers))
         self._admin.listeners.commit(self._admin.plan(self.settings.admin))
+        self._rates = Rates(time.monotonic)
+        self._taps = ServiceTaps(reactor, receiver)
+        self._control = ControlSocket(reactor, self._full_status, self._taps)
+        self._alarms = ReceiverAlarms(reactor, self._counters, self._snapshot, self._own_counters)
+        self._agent = self._agent_of_console()
         self._ticker = Ticker(reactor, self._tick)
         self._ticks = 0
         self._watch = FileWatch()
         self._watch.use(self.settings.watched)
         self._kept = KeptState(reactor, self._own_counters)
+        self._started = time.time()
         self._failed = False
         self._hung_up = False
         self._signals = Signals(
@@ -166,6 +93,23 @@ class ReceiverService(Service):
         """The settings in use."""
         return self.receiver.settings
 
+    def _agent_of_console(self) -> AgentOfService | None:
+        """Return the agent of the console; None without one."""
+        if self.settings.console is None:
+            return None
+        # It takes megabytes of memory, which a receiver without a console does not need.
+        from webhookrx.service.console_agent import AgentOfService
+
+        return AgentOfService(
+            self._reactor,
+            lambda: self.settings,
+            self.hang_up,
+            self._counters,
+            self._snapshot,
+            lambda: tuple(self.receiver.workers),
+            self._taps,
+        )
+
     # -- starting ------------------------------------------------------------------------------------------------
 
     def privilegedStartService(self) -> None:
@@ -175,7 +119,11 @@ class ReceiverService(Service):
         @raise webhookrx.transport.listener_service.CannotListen: one can't be opened.
         """
         super().privilegedStartService()
-        self.receiver.open_ports()
+        try:
+            self.receiver.open_ports()
+        except CannotListen as error:
+            self._note_unusable(error)
+            raise
         self._admin.open()
 
     def startService(self) -> None:
@@ -190,10 +138,19 @@ class ReceiverService(Service):
         self._notifier = Notifier(os.environ)
         self._reloads = Reloads(self._reload, self._counters, self._own_counters, self._notifier, self.status)
         self._admin.open()
+        if self.settings.control is not None:
+            self._control.open(self.settings.control)
         self._ticker.startService()
         self._signals.take_hang_up()
         self._signals.take_termination()
         self._reactor.callWhenRunning(self._run)
+
+    def _note_unusable(self, error: CannotListen) -> None:
+        """Have the next start not fail as this one, if it is the newest rules of a console that it fails for."""
+        if self.settings.console is not None:
+            from webhookrx.service.console_agent import refuse_bundle
+
+            refuse_bundle(self.settings, error)
 
     def _run(self) -> None:
         if self.running:
@@ -203,8 +160,11 @@ class ReceiverService(Service):
     def _is_up(self) -> None:
         self._log_state()
         keep_last_set(self._kept, self.settings)
+        self._alarms.use(self.settings.alarms)
         self._update_readiness()
         self._notifier.ready(self.status())
+        if self._agent is not None:
+            self._agent.start()
         if self._hung_up:
             self._reloads.request()
 
@@ -222,6 +182,8 @@ class ReceiverService(Service):
             _log.warn("{problem}", problem=warning)
         for each in self._admin.listeners:
             _log.info("Health and metrics on {where}", where=where(each.service.address) or each.listener.text)
+        if self.settings.control is not None:
+            _log.info("Control socket {path}", path=self.settings.control)
         for line in self.receiver.describe():
             _log.info("{line}", line=line)
 
@@ -240,20 +202,37 @@ class ReceiverService(Service):
         return counters
 
     def _snapshot(self) -> ReceiverSnapshot:
+        console = None if self._agent is None else self._agent.standing
+        failure = self._reloads.failure if console is None else console.error if console.status == "FAILED" else ""
         return replace(
             self.receiver.snapshot,
             reload_succeeded=self._reloads.succeeded,
-            not_taken=rules_not_taken(self.settings, self._reloads.failure),
+            not_taken=rules_not_taken(self.settings, failure),
+            alarms=self._alarms.tallies,
+            console=console,
         )
 
+    def _full_status(self) -> dict[str, Any]:
+        """Return the service as it is now, for people."""
+        snapshot, workers = self._snapshot(), self.receiver.workers
+        rates, now = self._rates.rates(), time.time()
+        version, alarms = installed_version(), self._alarms.rows
+        return status_of(self._counters(), snapshot, workers, rates, now, self._started, version, alarms)
+
     def _update_readiness(self) -> None:
-        self.receiver.set_ready(health_of(self.receiver.snapshot, self.receiver.workers).is_ready)
+        snapshot = self.receiver.snapshot if self._agent is None else self._snapshot()
+        self.receiver.set_ready(health_of(snapshot, self.receiver.workers).is_ready)
 
     def _tick(self) -> None:
         self.receiver.tick()
         self._update_readiness()
         self._admin.listeners.sweep()
+        self._control.tick()
         self._ticks += 1
+        if self._ticks % _TICKS_TO_RATE == 0:
+            self._rates.take({name: each.messages for name, each in self.receiver.counters.sources.items()})
+        if self._ticks % _TICKS_TO_ALARMS == 0 and self.receiver.phase is Phase.RUNNING:
+            self._alarms.look()
         if self._ticks % _TICKS_TO_REPORT == 0:
             self._admin.traffic.report_held_back()
         if self._watch.tick():
@@ -278,7 +257,14 @@ class ReceiverService(Service):
 
     async def _reload(self) -> str:
         try:
-            return await self._change()
+            text = await self._change()
+            if self._agent is not None:
+                self._agent.settled("")
+            return text
+        except BaseException as error:
+            if self._agent is not None:
+                self._agent.settled(str(error) if isinstance(error, WebhookrxError) else UNFORESEEN)
+            raise
         finally:
             # Whatever became of the settings, logrotate relies on it.
             self.receiver.reopen()
@@ -292,8 +278,12 @@ class ReceiverService(Service):
         """
         before = self.settings
         self._watch.read()
-        settings = self._reread(before)
+        settings = await self._read_apart(before)
         self.receiver.check(settings)
+        if settings.control != before.control:
+            raise ConfigError("The control socket can't change by a reload, restart for it.", option="control")
+        if settings.console != before.console:
+            raise ConfigError("The console can't change by a reload, restart for it.", option="console")
         admin_change = self._admin.plan(settings.admin)
         try:
             admin_change.open()
@@ -306,10 +296,22 @@ class ReceiverService(Service):
         closed = self._admin.listeners.commit(admin_change)
         self._watch.use(settings.watched)
         keep_last_set(self._kept, settings)
+        self._alarms.use(self.settings.alarms)
         if settings != before:
             self._log_state()
         await gatherResults(closed)
         return text
+
+    async def _read_apart(self, before: Settings) -> Settings:
+        """
+        Return settings that are read anew, in a thread: two hundred rules take a tenth of a second, and keys longer.
+
+        @raise webhookrx.errors.ConfigError: a mistake in them, or the receiver stops meanwhile.
+        """
+        settings = await deferToThreadPool(self._reactor, self._reactor.getThreadPool(), self._reread, before)
+        if self.receiver.phase is Phase.DRAINING:
+            raise ConfigError("The receiver stops.")
+        return settings
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
@@ -329,9 +331,13 @@ class ReceiverService(Service):
         self._notifier.stopping("Finishing requests in progress")
         self._notifier.extend(seconds + GRACE)
         self._reloads.stop()
+        if self._agent is not None:
+            await self._agent.stop()
         ended_well = await self.receiver.drain(seconds)
         # Last, so that operators can see how the end went.
         await self._admin.close()
+        await self._control.close()
+        self._alarms.stop()
         self._ticker.stopService()
         self._signals.release()
         _log.info("Stopped. Counts: {counts}", counts=self._counters().summary() or "none")
@@ -345,13 +351,15 @@ def build_service(
     """
     Make the service of these settings; nothing is opened yet.
 
-    @param reactor: by default the global one.
+    @param reactor: by default the global one, whose timers go by the monotonic clock from now on.
     @param reread: reads all settings anew for a reload, given those in use; by default these are used again.
     @raise webhookrx.errors.ConfigError: a file that was there at validation has gone, systemd did not pass a socket, or
         the name of a file can't be sent to workers.
     """
     if reactor is None:
         from twisted.internet import reactor
+
+        use_monotonic_clock(reactor)
     receiver: Receiver
     if settings.workers > 1:
         from webhookrx.service.workers.pool import WorkerPool

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
+from weakref import ref
 
 from webhookrx.intake.header_masking import is_masked
 from webhookrx.intake.judge import SourceRules
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from webhookrx.router.steps.processing import Processing
     from webhookrx.router.steps.step import Preprocessing
     from webhookrx.senders.classifier import Classifier
+    from webhookrx.senders.definition import SenderDefinition
 
 
 def rules_of(source: Source, settings: Settings) -> SourceRules:
@@ -93,17 +95,42 @@ def masked_headers(source: Source, settings: Settings) -> frozenset[str]:
     return frozenset(name for name in names if not is_masked(name))
 
 
+class _ClassifierInUse:
+    """
+    The classifier that connectors have. To make one takes a tenth of a second, in which nobody is served, so that
+    a reload takes the one in use, unless senders have changed. Without connectors that have it, it is gone.
+    """
+
+    def __init__(self) -> None:
+        self._own: tuple[SenderDefinition, ...] = ()
+        self._last: Callable[[], Classifier | None] = lambda: None
+
+    def of(self, own: tuple[SenderDefinition, ...]) -> Classifier:
+        """
+        Return the classifier with all senders.
+
+        @param own: the definitions of the operator, which replace ours of the same id.
+        """
+        known = self._last()
+        if known is not None and own == self._own:
+            return known
+        # It reads the data files of all known senders.
+        from webhookrx.senders.classifier import Classifier
+        from webhookrx.senders.definitions import builtin_definitions
+
+        made = Classifier({definition.id: definition for definition in (*builtin_definitions(), *own)}.values())
+        self._own, self._last = own, ref(made)
+        return made
+
+
+_in_use: Final = _ClassifierInUse()
+
+
 def classifier_for(settings: Settings) -> Classifier | None:
     """Return the classifier with all senders; None if no connector classifies."""
     if not any(source.connector and source.connector.preprocessing.classifies for source in settings.sources):
         return None
-    # It reads the data files of all known senders.
-    from webhookrx.senders.classifier import Classifier
-    from webhookrx.senders.definitions import builtin_definitions
-
-    own = settings.router.senders if settings.router else ()
-    # An operator's definition replaces ours of the same id.
-    return Classifier({definition.id: definition for definition in (*builtin_definitions(), *own)}.values())
+    return _in_use.of(settings.router.senders if settings.router else ())
 
 
 def json_files(settings: Settings) -> Callable[[str], Any] | None:

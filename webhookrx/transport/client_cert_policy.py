@@ -1,5 +1,5 @@
 """
-The client-certificate policy: the two rows of the specification's table (section 5.2).
+The client-certificate policy: the two rows of the specification's table (section 5.2), and that of a console's port.
 
 B{optional-untrusted} (C{peer_verify} off): every client gets TLS, and no certificate is requested. A certificate that
 is requested and ignored can still break the handshake: a key that does not fit, a kind that OpenSSL refuses, a text
@@ -7,6 +7,10 @@ that does not parse. It makes browsers open a dialogue, and costs every handshak
 
 B{required-trusted} (C{peer_verify} on): a client needs a certificate that leads to a trusted CA, is valid now, and is
 meant for clients.
+
+B{optional-known} (C{asks_clients}), which no option sets: a client may come without a certificate. With one, it must
+lead to a trusted CA and be meant for clients; its dates are left to the resources, since they renew one that has ended,
+and know each certificate that counts by its fingerprint.
 """
 
 from __future__ import annotations
@@ -22,6 +26,7 @@ from webhookrx.settings import TLS, FileContents
 from webhookrx.transport.handshake import ClientCertificateRefused
 
 _SESSION_ID_CONTEXT = b"webhookrx"
+_DATES = (SSL.X509VerificationCodes.ERR_CERT_HAS_EXPIRED, SSL.X509VerificationCodes.ERR_CERT_NOT_YET_VALID)
 
 
 def apply_client_cert_policy(context: SSL.Context, tls: TLS, known: FileContents | None = None) -> None:
@@ -34,12 +39,15 @@ def apply_client_cert_policy(context: SSL.Context, tls: TLS, known: FileContents
     # Tickets carry their own state; a cache would only grow with the number of clients.
     context.set_session_cache_mode(SSL.SESS_CACHE_OFF)
     context.set_session_id(_SESSION_ID_CONTEXT)
-    if not tls.peer_verify:
+    if not (tls.peer_verify or tls.asks_clients):
         context.set_verify(SSL.VERIFY_NONE)
         return
     # A resumed session skips verification: a removed CA or an expired certificate would still work.
     context.set_options(SSL.OP_NO_TICKET)
-    context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _verify)
+    if tls.peer_verify:
+        context.set_verify(SSL.VERIFY_PEER | SSL.VERIFY_FAIL_IF_NO_PEER_CERT, _verify)
+    else:
+        context.set_verify(SSL.VERIFY_PEER, _verify_but_dates)
     _load_trust(context, tls, known)
 
 
@@ -51,6 +59,11 @@ def _verify(connection: SSL.Connection, certificate: X509, code: int, depth: int
     if not ok:
         raise ClientCertificateRefused(code)
     return True
+
+
+def _verify_but_dates(connection: SSL.Connection, certificate: X509, code: int, depth: int, ok: int) -> bool:
+    """Keep OpenSSL's decision, but for the dates of the client's own certificate. They come after its signature."""
+    return (depth == 0 and code in _DATES) or _verify(connection, certificate, code, depth, ok)
 
 
 def _load_trust(context: SSL.Context, tls: TLS, known: FileContents | None) -> None:

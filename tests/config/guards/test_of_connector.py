@@ -17,6 +17,15 @@ from webhookrx.intake.tokens import NamedToken
 from webhookrx.senders.signatures.named_secrets import NamedSecret
 from webhookrx.settings import TLS, GuardSettings, Settings
 
+PATHS = {
+    "secrets-file-missing": "/no/such",
+    "secrets-file-unusable": "DIR",
+    "secret-unusable": "DIR/secrets",
+    "token-file-missing": "/no/such",
+    "token-file-unusable": "DIR",
+}
+"""The file that is named as the reason of a closed gate, by code; none for others."""
+
 
 class GuardedRouterCase(RouterCase):
     """A router that knows the senders of tests, and a file with a secret of one."""
@@ -79,7 +88,7 @@ class ConnectorGuardTests(GuardedRouterCase):
             fields = f"sender: {sender}, secrets_file: {self.secrets}, public_url: 'https://a'"
             settings = self.guarded(fields)
             self.assertEqual(not problem, bool(settings.sources))
-            self.assertIn(problem, "".join(settings.blocked))
+            self.assertIn(problem, "".join(each.text for each in settings.blocked))
             for source in settings.sources:
                 assert source.guard is not None
                 self.assertEqual("https://a", source.guard.public_url)
@@ -93,7 +102,7 @@ class ConnectorGuardTests(GuardedRouterCase):
         self.assertEqual(TLS(key, cert, peer_verify=True, ca_file=cert), source.listeners[0].tls)
         self.assertEqual(GuardSettings(allow_clients=("*.example.net",)), source.guard)
         missing = self.settings(rules=self.rules(rule.replace(f"ca_file: {cert}", "ca_file: /no/ca") + "}"))
-        self.assertIn('ca_file: "/no/ca" does not exist', missing.blocked[0])
+        self.assertIn('ca_file: "/no/ca" does not exist', missing.blocked[0].text)
 
     def test_networks(self) -> None:
         """Lists of networks are the router's, and watched."""
@@ -123,11 +132,12 @@ class ConnectorGuardTests(GuardedRouterCase):
         for fields, field, code in cases:
             settings = self.guarded(fields)
             (blocked,) = settings.blocked
-            self.assertIn(f"connector_rules[0].{field}: ", blocked)
-            self.assertTrue(blocked.endswith(f" [{code}]"), blocked)
+            self.assertIn(f"connector_rules[0].{field}: ", blocked.text)
+            self.assertTrue(blocked.text.endswith(f" [{code}]"), blocked)
+            self.assertEqual(PATHS.get(code, ""), blocked.path.replace(self.directory, "DIR"), fields)
             self.assertEqual((), settings.sources)
             (closed,) = settings.closed
-            self.assertIn('Connector "lab-hooks-hooks" is closed: ', closed)
+            self.assertIn('Connector "lab-hooks-hooks" is closed: ', closed.sentence)
             self.assertNotIn(SECRET, f"{settings}")
 
     def test_warnings(self) -> None:
@@ -169,8 +179,8 @@ class GuardGateTests(GuardedRouterCase):
         after = self.guarded(self.fields, before)
         self.assertEqual(before.sources, after.sources)
         (blocked,) = after.blocked
-        self.assertIn(f'"{self.secrets}" does not exist. [secrets-file-missing]', blocked)
-        self.assertIn(f"The router is blocked: {blocked}", after.warnings)
+        self.assertIn(f'"{self.secrets}" does not exist. [secrets-file-missing]', blocked.text)
+        self.assertIn(f"The router is blocked: {blocked.text}", after.warnings)
         self.assertIn(self.secrets, after.watched)
         write_text(self.directory, "secrets", "two = other\n")
         opened = self.guarded(self.fields, after)
@@ -193,7 +203,7 @@ class GuardGateTests(GuardedRouterCase):
         os.unlink(self.secrets)
         settings = self.settings(rules=rules, senders=self.senders, state_dir=state)
         self.assertEqual((), settings.sources)
-        self.assertIn(f'is closed: "{self.secrets}" does not exist.', settings.closed[0])
+        self.assertEqual(f'"{self.secrets}" does not exist.', settings.closed[0].reason)
         self.assertIn(self.secrets, settings.watched)
 
     def test_senders_of_the_last_set(self) -> None:

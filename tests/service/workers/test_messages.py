@@ -17,6 +17,7 @@ from webhookrx.intake.tokens import NamedToken
 from webhookrx.interfaces import LaneStatus
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import merge
+from webhookrx.router.gate import ClosedConnector, GateReason
 from webhookrx.router.steps.step import Preprocessing, Probe, Regex, SetField, Step
 from webhookrx.senders.definition import Decode, SenderDefinition, Severity, Time, When
 from webhookrx.senders.definitions import builtin_definitions
@@ -42,6 +43,7 @@ from webhookrx.service.workers.messages import (
 )
 from webhookrx.settings import (
     TLS,
+    BundleInUse,
     ConnectorSettings,
     GuardSettings,
     Listener,
@@ -99,9 +101,11 @@ def with_connector(*steps: Step) -> Settings:
         "edge-1",
         {"site": "fra"},
         {"/rules.yaml": (1, -2, 1 << 63), "/senders": ()},
-        ("why",),
+        (GateReason("why", "/k"),),
         (OWN,),
+        closed=(ClosedConnector("edge-1-a-b", "a", 8443, "why"),),
         json_files={"/t.json": b'{"a":1}'},
+        bundle=BundleInUse(7, "ab", ("customer",)),
     )
     return replace(SETTINGS, sources=(*SETTINGS.sources, source), router=router)
 
@@ -228,8 +232,8 @@ class MessagesTests(SynchronousTestCase):
             lanes=[LaneStatus("file:/\udce9"), LaneStatus("spool:/é", backlog=EMPTY._replace(away="/\udce9: gone"))],
             sources=["\udce9", "é"],
             certificates={"/\udce9": 1.0},
-            blocked=("/\udce9",),
-            closed=("/\udce9",),
+            blocked=(GateReason("/\udce9", "/\udce9"),),
+            closed=(ClosedConnector("n", "r", 80, "/\udce9"),),
             not_taken="/\udce9",
         )
         report = read_for_parent(encode(Report(counters, snapshot, False)))
@@ -239,7 +243,9 @@ class MessagesTests(SynchronousTestCase):
         self.assertEqual(["file:/\\udce9", "spool:/é"], [lane.spec for lane in arrived.lanes])
         self.assertEqual("/\\udce9: gone", arrived.lanes[1].backlog.away if arrived.lanes[1].backlog else None)
         self.assertEqual((["\\udce9", "é"], {"/\\udce9": 1.0}), (arrived.sources, arrived.certificates))
-        self.assertEqual((("/\\udce9",), ("/\\udce9",)), (arrived.blocked, arrived.closed))
+        escaped = "/\\udce9"
+        self.assertEqual((GateReason(escaped, escaped),), arrived.blocked)
+        self.assertEqual((ClosedConnector("n", "r", 80, escaped),), arrived.closed)
         self.assertEqual("/\\udce9", arrived.not_taken)
         self.assertEqual(1, report.counters.get("not_stored", "file:/caf\\udce9"))
         self.assertEqual(1, report.counters.observers["file:/caf\\udce9"].messages)

@@ -20,6 +20,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from zope.interface.verify import verifyObject
 
 from tests.operations.snapshots import make_snapshot
+from tests.threads_at_once import ThreadsAtOnce
 from tests.transport.test_shared_ports import FakeEndpoint, FakePort
 from webhookrx.config.files import signature_of
 from webhookrx.diagnostics import quoted
@@ -27,6 +28,7 @@ from webhookrx.errors import ConfigError
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.signals import CUT_OFF
 from webhookrx.operations.snapshot import Level, Phase
+from webhookrx.router.gate import GateReason
 from webhookrx.router.steps.step import Preprocessing
 from webhookrx.service import service as service_module
 from webhookrx.service.service import ReceiverService, build_service
@@ -139,7 +141,7 @@ class _Notifier:
         self.alive.append(alive)
 
 
-class SupervisorTests(SynchronousTestCase):
+class SupervisorTests(ThreadsAtOnce, SynchronousTestCase):
     """
     Two workers behind port 80.
     """
@@ -385,7 +387,7 @@ class SupervisorTests(SynchronousTestCase):
 
     def watch(self, path: str) -> Settings:
         """Have the service built anew, for a router that watches a file; return its settings."""
-        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=("f:1: error: why",))
+        router = RouterSettings("edge-1", watched={path: signature_of(path)}, blocked=(GateReason("f:1: error: why"),))
         connector = ConnectorSettings("a", 80, {"product": "webhook", "vendor": "generic"}, Preprocessing())
         source = Source("edge-1-a-b", "connector", listeners=(LOGGED,), connector=connector)
         settings = replace(SETTINGS, sources=(source,), router=router)
@@ -444,12 +446,12 @@ class SupervisorTests(SynchronousTestCase):
         self.be_up()
         snapshot = self.service._snapshot()
         labels = ("edge-1-a-b", "a", "webhook", "80", "webhook", "generic", "product=webhook,vendor=generic")
-        self.assertEqual(((labels,), ("f:1: error: why",)), (snapshot.connectors, snapshot.blocked))
+        self.assertEqual(((labels,), (GateReason("f:1: error: why"),)), (snapshot.connectors, snapshot.blocked))
         self.assertIn("; the router is blocked: f:1: error: why", self.service.status())
         self.assertEqual("", snapshot.not_taken)
         self.reread = ConfigError("Something is wrong.")
         self.service.hang_up()
-        self.assertEqual("Something is wrong.", self.service._snapshot().not_taken)
+        self.assertEqual("The rules file is not in use: Something is wrong.", self.service._snapshot().not_taken)
         self.assertEqual(1, self.service.status().count("Something is wrong."))
 
     def test_no_text(self) -> None:

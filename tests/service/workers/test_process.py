@@ -16,6 +16,7 @@ from twisted.internet.testing import StringTransport
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.open_files import open_files
 from tests.service.workers.test_channel import framed
 from webhookrx.service.workers.messages import CannotBegin, Finish, ToParent
 from webhookrx.service.workers.process import CONTROL, Launcher, describe_end
@@ -126,9 +127,9 @@ class LauncherTests(SynchronousTestCase):
         """If no process can be started, nothing stays open, and the owner hears of no end."""
         self.refusal = OSError(errno.EAGAIN, "Resource temporarily unavailable")
         owner = _Owner()
-        before = len(os.listdir("/proc/self/fd"))
+        before = open_files()
         self.assertRaises(OSError, Launcher(self, {}), owner)
-        self.assertEqual(before, len(os.listdir("/proc/self/fd")))
+        self.assertEqual(set(), open_files() - before)
         self.assertTrue(self.transport.disconnecting)
         self.adopted.connectionLost(Failure(ConnectionDone()))
         self.assertEqual([], owner.told)

@@ -33,7 +33,10 @@ from webhookrx.service.workers.messages import (
     Reopen,
     Report,
     SettingsChanged,
+    StartTap,
     StopNow,
+    StopTap,
+    Tapped,
     ToWorker,
 )
 from webhookrx.service.workers.process import WorkerOwner
@@ -97,6 +100,7 @@ class WorkersCase(SynchronousTestCase):
         self.jitter = 1.0
         self.ups = 0
         self.gone: list[int] = []
+        self.tapped: list[tuple[int, Tapped]] = []
         self.failures: list[str] = []
         self.events: list[Any] = []
         globalLogPublisher.addObserver(self.events.append)
@@ -108,6 +112,7 @@ class WorkersCase(SynchronousTestCase):
             self.clock.seconds,
             lambda: self.jitter,
             self.gone.append,
+            lambda number, seen: self.tapped.append((number, seen)),
         )
 
     def _launch(self, owner: WorkerOwner) -> _Worker:
@@ -513,6 +518,32 @@ class ChangeTests(WorkersCase):
         one.end()
         self.workers.reopen()
         self.assertEqual([Begin, Reopen], [type(one.last), type(other.last)])
+
+
+class TapTests(WorkersCase):
+    """
+    Taps.
+    """
+
+    def test_told(self) -> None:
+        """All living workers look for a tap, and those that begin later, until it ends."""
+        one, other = self.begin()
+        other.end()
+        self.workers.start_tap(7, b"{}")
+        self.assertEqual((one.last, type(other.last)), (StartTap(7, b"{}"), Begin))
+        self.pass_time(60)
+        third = self.launched[-1]
+        third.owner.received(Began())
+        self.assertEqual(third.last, StartTap(7, b"{}"))
+        self.workers.stop_tap(7)
+        self.assertEqual((one.last, third.last), (StopTap(7), StopTap(7)))
+
+    def test_seen(self) -> None:
+        """What a worker has seen is passed on with its number."""
+        _, other = self.begin()
+        seen = Tapped(7, (b"{}",), (1, 1, 1, 0, 0))
+        other.owner.received(seen)
+        self.assertEqual(self.tapped, [(1, seen)])
 
 
 class StopTests(WorkersCase):

@@ -8,6 +8,8 @@ import os
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from msgspec import structs
+
 from webhookrx.config.files import signature_of
 from webhookrx.config.guards.context import GuardContext
 from webhookrx.config.guards.resolve import resolve_guard
@@ -68,7 +70,7 @@ def read_connector_guard(connector: Connector, context: GuardContext) -> Connect
 
 def _of_field(found: Diagnostic) -> Diagnostic:
     more = found.path[1:] if found.path[0] in ("allow", "allow_clients", "sender_settings") else ()
-    return diagnose(found.code, (found.path[0], *more), found.sentence)
+    return structs.replace(found, path=(found.path[0], *more))
 
 
 def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], list[Diagnostic]]:
@@ -80,11 +82,11 @@ def _tokens(paths: Iterable[str], place: str) -> tuple[list[NamedToken], list[Di
             read = read_token_file(path, place)
         except ConfigError as error:
             code = "token-file-unusable" if os.path.lexists(path) else "token-file-missing"
-            found.append(diagnose(code, ("auth_token_file",), error.problem))
+            found.append(diagnose(code, ("auth_token_file",), error.problem, named=path))
             continue
         files.append((path, read))
         if read.warning:
-            found.append(diagnose("token-file-open", ("auth_token_file",), read.warning))
+            found.append(diagnose("token-file-open", ("auth_token_file",), read.warning, named=path))
         if read.doubt:
-            found.append(diagnose("token-doubtful", ("auth_token_file",), read.doubt))
+            found.append(diagnose("token-doubtful", ("auth_token_file",), read.doubt, named=path))
     return told_apart(files), found

@@ -67,7 +67,8 @@ class SecretFiles:
         for index, path in enumerate(paths):
             self._take(index, path, with_files=with_files)
         if len(self.known) > MAX_SECRETS:
-            self._blame(0, "secrets-file-unusable", f"There are more than {MAX_SECRETS} secrets in the files together.")
+            sentence = f"There are more than {MAX_SECRETS} secrets in the files together."
+            self._blame(0, self.known[0].path, "secrets-file-unusable", sentence)
 
     @property
     def secrets(self) -> tuple[NamedSecret, ...]:
@@ -79,20 +80,20 @@ class SecretFiles:
         if data is None:
             return
         if data.startswith((BOM_UTF16_LE, BOM_UTF16_BE)):
-            self._blame(index, "secrets-file-unusable", f"{quoted(path)} is in UTF-16; write it in UTF-8.")
+            self._blame(index, path, "secrets-file-unusable", f"{quoted(path)} is in UTF-16; write it in UTF-8.")
             return
         key_reader = self._key_reader(index) if with_files else None
         try:
             secrets = read_secret_lines(data.decode("utf-8", "surrogateescape"), key_reader)
         except SecretError as error:
             line = f", line {error.line}" if error.line else ""
-            self._blame(index, "secrets-file-unusable", f"{quoted(path)}{line}: {error}")
+            self._blame(index, path, "secrets-file-unusable", f"{quoted(path)}{line}: {error}")
             return
         for line_number, secret in secrets:
             known = KnownSecret(secret, path, line_number, index)
             doubt = doubt_about(secret, known.line)
             if doubt:
-                self._blame(index, "secret-doubtful", f"{known.place}: {doubt}")
+                self._blame(index, path, "secret-doubtful", f"{known.place}: {doubt}")
             other = next((each for each in self.known if each.secret.name == secret.name), None)
             if other is None:
                 self.known.append(known)
@@ -100,7 +101,7 @@ class SecretFiles:
                 sentence = (
                     f"{known.place}: {other.place} has a secret of the same name; give each its own, as NAME = VALUE."
                 )
-                self._blame(index, "secrets-file-unusable", sentence)
+                self._blame(index, path, "secrets-file-unusable", sentence)
 
     def _key_reader(self, index: int) -> Callable[[str], bytes]:
         def read_key(name: str) -> bytes:
@@ -119,15 +120,15 @@ class SecretFiles:
             data, mode = read_file(path)
         except ConfigError as error:
             code = "secrets-file-unusable" if os.path.lexists(path) else "secrets-file-missing"
-            self._blame(index, code, error.problem)
+            self._blame(index, path, code, error.problem)
             return None
         warning = public_warning(path, mode)
         if warning:
-            self._blame(index, "secrets-file-open", warning)
+            self._blame(index, path, "secrets-file-open", warning)
         return data
 
-    def _blame(self, index: int, code: str, sentence: str) -> None:
-        self.found.append(diagnose(code, ("secrets_file", index), sentence))
+    def _blame(self, index: int, path: str, code: str, sentence: str) -> None:
+        self.found.append(diagnose(code, ("secrets_file", index), sentence, named=path))
 
 
 def check_secrets(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> Iterator[Diagnostic]:
@@ -172,7 +173,7 @@ def _unusable(guard: GuardSettings, files: SecretFiles, keys: KnownKeys) -> Iter
         problem = None if known.secret.is_verify_token else _why_not(guard, (known.secret,), keys)
         if problem is not None:
             sentence = f"{known.place}: no key can be made of it: {problem}"
-            yield diagnose("secret-unusable", ("secrets_file", known.file), sentence)
+            yield diagnose("secret-unusable", ("secrets_file", known.file), sentence, named=known.path)
 
 
 def _why_not(guard: GuardSettings, secrets: Sequence[NamedSecret], keys: KnownKeys) -> str | None:

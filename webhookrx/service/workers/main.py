@@ -11,17 +11,21 @@ import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from msgspec.json import decode
+from msgspec.structs import astuple
 from twisted.internet.defer import Deferred
 from twisted.internet.error import ReactorNotRunning
 from twisted.logger import Logger, globalLogBeginner, globalLogPublisher
 from twisted.python.failure import Failure
 
-from webhookrx.errors import WebhookrxError
+from webhookrx.errors import CantTap, WebhookrxError
 from webhookrx.operations import oplog
 from webhookrx.operations.signals import CUT_OFF, Signals
+from webhookrx.operations.steady_timers import use_monotonic_clock
 from webhookrx.operations.ticker import Ticker
 from webhookrx.service.receiver import LocalReceiver
 from webhookrx.service.workers.channel import Channel
@@ -38,7 +42,10 @@ from webhookrx.service.workers.messages import (
     Reopen,
     Report,
     SettingsChanged,
+    StartTap,
     StopNow,
+    StopTap,
+    Tapped,
     ToParent,
     ToWorker,
     read_for_worker,
@@ -47,6 +54,9 @@ from webhookrx.service.workers.process import CONTROL, adopt
 from webhookrx.settings import Group
 from webhookrx.transport.fair_share import WorkerRow
 from webhookrx.transport.shared_ports import SharedPorts
+
+if TYPE_CHECKING:
+    from webhookrx.tapping.tap import Tap
 
 #: Seconds that a worker without a parent has for what is under way. Until it ends, a new receiver can't have its ports,
 #: files and spools: to receive again is worth more than the request of a slow sender.
@@ -68,6 +78,7 @@ class Worker:
         self._leave = leave
         self._receiver: LocalReceiver | None = None
         self._sockets = SharedPorts(reactor)
+        self._taps: dict[int, Tap] = {}
         self._logs_warnings = False
         self._is_orphan = False
         self._status: int | None = None
@@ -100,6 +111,12 @@ class Worker:
             case Reopen():
                 if self._receiver is not None:
                     self._receiver.reopen()
+            case StartTap():
+                self._start_tap(message)
+            case StopTap(tap=number):
+                tap = self._taps.pop(number, None)
+                if tap is not None and self._receiver is not None:
+                    self._receiver.stop_tap(tap)
             case Finish():
                 self._signals.terminate()
             case StopNow():
@@ -162,6 +179,24 @@ class Worker:
         if self._receiver is not None:
             self._receiver.tick()
             self._report()
+            for number, tap in self._taps.items():
+                self._tapped(number, tap)
+
+    def _start_tap(self, start: StartTap) -> None:
+        # It takes memory that a worker without taps does not need.
+        from webhookrx.tapping.tap_request import TapRequest
+
+        if self._receiver is not None and start.tap not in self._taps:
+            request = decode(start.request, type=TapRequest)
+            try:
+                self._taps[start.tap] = self._receiver.start_tap(request, partial(self._tapped, start.tap))
+            except CantTap as error:
+                _log.warn("A tap can't be started: {why}", why=str(error))
+
+    def _tapped(self, number: int, tap: Tap) -> None:
+        """Send the parent what was seen for a tap, and all counts; while it is slow to read, that waits."""
+        if not self.channel.full and self.channel.connected:
+            self.channel.send(Tapped(number, tuple(tap.take()), astuple(tap.counts)))
 
     def _report(self) -> None:
         receiver = self._receiver
@@ -228,6 +263,7 @@ def main(reactor_module: str) -> int:
         install()
     from twisted.internet import reactor
 
+    use_monotonic_clock(reactor)
     ends: list[int] = []
 
     def leave(status: int) -> None:

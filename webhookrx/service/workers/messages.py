@@ -13,6 +13,7 @@ from msgspec.msgpack import encode as _encode
 
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
+from webhookrx.management.alarm_rules import AlarmSettings
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.router.steps.step import SetField, Step
@@ -86,6 +87,24 @@ class Reopen(WorkerMessage, frozen=True):
     """Reopen the files of messages by name."""
 
 
+class StartTap(WorkerMessage, frozen=True):
+    """
+    Look at messages for an operator.
+
+    @ivar tap: its number among all.
+    @ivar request: the L{TapRequest<webhookrx.tapping.tap_request.TapRequest>}, as JSON.
+    """
+
+    tap: int
+    request: bytes
+
+
+class StopTap(WorkerMessage, frozen=True):
+    """Look for this tap no more."""
+
+    tap: int
+
+
 class Finish(WorkerMessage, frozen=True):
     """Finish what is under way, and end."""
 
@@ -94,7 +113,7 @@ class StopNow(WorkerMessage, frozen=True):
     """End without waiting for what is under way."""
 
 
-ToWorker: TypeAlias = Begin | ChangeSettings | Readiness | Reopen | Finish | StopNow
+ToWorker: TypeAlias = Begin | ChangeSettings | Readiness | Reopen | StartTap | StopTap | Finish | StopNow
 
 
 # -- to the parent ---------------------------------------------------------------------------------------------------
@@ -162,7 +181,20 @@ class LogLine(WorkerMessage, frozen=True):
     text: str
 
 
-ToParent: TypeAlias = Began | CannotBegin | SettingsChanged | PortsClosed | Report | LogLine
+class Tapped(WorkerMessage, frozen=True):
+    """
+    What the worker has seen for a tap.
+
+    @ivar rows: lines of JSON without their ends.
+    @ivar counts: all that the worker has counted for it, see L{webhookrx.tapping.tap.TapCounts}.
+    """
+
+    tap: int
+    rows: tuple[bytes, ...]
+    counts: tuple[int, ...]
+
+
+ToParent: TypeAlias = Tapped | Began | CannotBegin | SettingsChanged | PortsClosed | Report | LogLine
 
 
 # -- encoding --------------------------------------------------------------------------------------------------------
@@ -208,10 +240,11 @@ def check(settings: Settings) -> None:
 def portable(settings: Settings) -> Settings:
     """
     Return the same settings, in which numbers of Set Field steps that MessagePack has not are extensions of it. What is
-    kept for the next start is left out: the parent keeps it.
+    kept for the next start is left out, and alarms and console: they are the parent's.
     """
     router = settings.router and replace(settings.router, good=b"")
-    return replace(settings, sources=tuple(map(_portable_source, settings.sources)), router=router)
+    sources = tuple(map(_portable_source, settings.sources))
+    return replace(settings, sources=sources, router=router, alarms=AlarmSettings(), console=None)
 
 
 def _portable_source(source: Source) -> Source:

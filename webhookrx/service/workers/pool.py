@@ -9,28 +9,36 @@ import random
 import time
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import TYPE_CHECKING, Any
 
+from msgspec.json import encode
 from msgspec.structs import replace
 from twisted.internet.defer import gatherResults
 from twisted.internet.interfaces import IDelayedCall
 from twisted.logger import Logger
 
+from webhookrx.errors import CantTap
 from webhookrx.idempotency.keeper import DeliveryKeeper
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState
 from webhookrx.operations.snapshot import Phase, ReceiverSnapshot, merge
-from webhookrx.service.description import describe
+from webhookrx.service.description import describe, rules_not_taken
 from webhookrx.service.routes import connector_labels
 from webhookrx.service.shared_state import delivery_file, longest_window, make_state_files, open_state
 from webhookrx.service.source_rules import by_listener
 from webhookrx.service.workers import messages
+from webhookrx.service.workers.messages import Tapped
 from webhookrx.service.workers.process import Launch, Launcher
 from webhookrx.service.workers.supervisor import KILL_AFTER_STOP_NOW, Sockets, WorkerSupervisor
 from webhookrx.settings import Listener, Settings
 from webhookrx.transport.endpoints import socket_endpoint
 from webhookrx.transport.fair_share import CounterPage
 from webhookrx.transport.shared_ports import BoundPorts
+
+if TYPE_CHECKING:
+    from webhookrx.tapping.tap import Tap
+    from webhookrx.tapping.tap_request import TapRequest
 
 #: Ticks, of half a second each, between two reports of lines held back.
 _TICKS_TO_REPORT = 10
@@ -40,7 +48,7 @@ _log = Logger()
 
 class WorkerPool:
     """
-    Receives by several processes; see L{webhookrx.service.service.Receiver}.
+    Receives by several processes; see L{webhookrx.service.receiver_interface.Receiver}.
 
     This process opens the ports and never accepts from them, so that connections that wait in them survive a worker
     that ends.
@@ -68,7 +76,10 @@ class WorkerPool:
             time.monotonic,
             random.random,
             self._worker_gone,
+            self._tapped,
         )
+        self._taps: dict[int, Tap] = {}
+        self._tap_numbers = count(1)
         self._draining = False
         self._stops_now = False
         self._last_tick: IDelayedCall | None = None
@@ -84,6 +95,8 @@ class WorkerPool:
     def _worker_gone(self, number: int) -> None:
         if self._page is not None:
             self._page.clear(number)
+        for tap in self._taps.values():
+            tap.retire(number)
 
     # -- starting ------------------------------------------------------------------------------------------------
 
@@ -141,7 +154,7 @@ class WorkerPool:
             connectors=connector_labels(settings),
             blocked=settings.blocked,
             closed=settings.closed,
-            not_taken=settings.not_taken,
+            not_taken=rules_not_taken(settings),
             reload_succeeded=True,
             loaded=self._loaded,
             deliveries=0 if self._keeper is None else self._keeper.keys,
@@ -166,6 +179,40 @@ class WorkerPool:
 
     def set_ready(self, ready: bool) -> None:
         self._workers.set_ready(ready)
+
+    # -- taps ----------------------------------------------------------------------------------------------------
+
+    def start_tap(self, request: TapRequest, deliver: Callable[[Tap], object]) -> Tap:
+        """
+        See L{webhookrx.service.receiver_interface.Receiver.start_tap}. The rate holds for all workers together.
+        """
+        # They take memory that a receiver without taps does not need.
+        from webhookrx.tapping.tap import Tap
+        from webhookrx.tapping.taps import MOST_TAPS
+
+        if len(self._taps) >= MOST_TAPS:
+            raise CantTap(f"{MOST_TAPS} taps run already.", "too_many_taps")
+        tap = Tap(request, time.monotonic(), lambda: self._reactor.callFromThread(deliver, tap))
+        number = next(self._tap_numbers)
+        self._taps[number] = tap
+        self._workers.start_tap(number, encode(request))
+        return tap
+
+    def stop_tap(self, tap: Tap) -> None:
+        for number, each in list(self._taps.items()):
+            if each is tap:
+                del self._taps[number]
+                self._workers.stop_tap(number)
+
+    def _tapped(self, worker: int, seen: Tapped) -> None:
+        tap = self._taps.get(seen.tap)
+        if tap is None:
+            return  # it has ended meanwhile
+        from webhookrx.tapping.tap import TapCounts
+
+        tap.count_of(worker, TapCounts(*seen.counts))
+        for row in seen.rows:
+            tap.show_of(row, time.monotonic())
 
     # -- changing ------------------------------------------------------------------------------------------------
 

@@ -18,7 +18,17 @@ from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.service.workers.log_lines import WorkersLog
-from webhookrx.service.workers.messages import Began, LogLine, PortsClosed, Reopen, Report, ToParent
+from webhookrx.service.workers.messages import (
+    Began,
+    LogLine,
+    PortsClosed,
+    Reopen,
+    Report,
+    StartTap,
+    StopTap,
+    Tapped,
+    ToParent,
+)
 from webhookrx.service.workers.process import Launch
 from webhookrx.service.workers.slot import Restarts, Wanted, WorkerSlot
 from webhookrx.settings import Settings
@@ -58,6 +68,7 @@ class WorkerSupervisor:
     @param clock: seconds on the monotonic clock.
     @param random: a number from 0 to 1, as C{random.random}.
     @param gone: called with the number of each worker that has ended, before another one takes its place.
+    @param tapped: called with the number of a worker and what it has seen for a tap.
     @ivar settings: the settings in use.
     @ivar restarts: how many workers have ended unasked.
     """
@@ -70,6 +81,7 @@ class WorkerSupervisor:
         clock: Callable[[], float],
         random: Random,
         gone: Callable[[int], object],
+        tapped: Callable[[int, Tapped], object],
     ) -> None:
         self.settings = settings
         self.restarts = 0
@@ -78,6 +90,8 @@ class WorkerSupervisor:
         self._clock = clock
         self._random = random
         self._gone = gone
+        self._tapped = tapped
+        self._taps: dict[int, bytes] = {}
         self._up: Callable[[], None] = _not_started
         self._failed: Callable[[str], None] = _not_started
         self._slots: dict[int, WorkerSlot] = {}
@@ -205,11 +219,15 @@ class WorkerSupervisor:
                         "Worker {worker} is {path}; the others are {ours}", worker=slot.number, path=path, ours=in_use
                     )
                 self.set_ready(self._ready)
+                for number, request in self._taps.items():
+                    self._send(slot, StartTap(number, request))
                 if not self._begun and all(each.up for each in self._slots.values()):
                     self._begun = True
                     self._up()
             case PortsClosed():
                 self._check_ports_closed()
+            case Tapped():
+                self._tapped(slot.number, message)
 
     def channel_lost(self, slot: WorkerSlot) -> None:
         """See L{webhookrx.service.workers.slot.SlotOwner.channel_lost}: the worker takes it for its parent's end."""
@@ -304,6 +322,26 @@ class WorkerSupervisor:
         for slot in self._slots.values():
             if slot.worker is not None:
                 slot.worker.send(Reopen())
+
+    # -- taps ----------------------------------------------------------------------------------------------------
+
+    def start_tap(self, number: int, request: bytes) -> None:
+        """Have all workers look for a tap, and those that begin later."""
+        self._taps[number] = request
+        for slot in self._slots.values():
+            if slot.up:
+                self._send(slot, StartTap(number, request))
+
+    def stop_tap(self, number: int) -> None:
+        """Have no worker look for this tap."""
+        del self._taps[number]
+        for slot in self._slots.values():
+            if slot.up:
+                self._send(slot, StopTap(number))
+
+    def _send(self, slot: WorkerSlot, message: StartTap | StopTap) -> None:
+        if slot.worker is not None:
+            slot.worker.send(message)
 
     # -- stopping ------------------------------------------------------------------------------------------------
 
