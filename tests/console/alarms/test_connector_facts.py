@@ -1,0 +1,327 @@
+"""
+Tests for L{webhookrx.console.alarms.connector_facts}: alarms about connectors whose routers count and report.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tests.console.alarms.alarming import EDITOR, AlarmCase
+from tests.console.routers.test_port import MARA
+from webhookrx.console.alarms.alarm_routes import save_alarm
+from webhookrx.console.alarms.connector_facts import MOST_IN_PIECE
+from webhookrx.console.alarms.documents import AlarmDocument
+from webhookrx.console.alarms.fleet_facts import SETTLING
+from webhookrx.management.agent_protocol import ConnectorState, CountsReport, SeriesCounts
+
+HOUR, DAY = 3600.0, 86_400.0
+
+
+class CountingRouter:
+    """
+    What a router with connectors reports.
+
+    @ivar messages: of each connector.
+    @ivar last: when the last message of each came, seconds since the epoch.
+    @ivar refused: by connector and reason.
+    @ivar ends: when certificates end.
+    @ivar skew: by how much the router's clock is wrong, in seconds.
+    """
+
+    skew = 0.0
+
+    def __init__(self, case: AlarmCase, name: str, *connectors: str, **facts: Any) -> None:
+        self.case = case
+        self.names = connectors
+        self.ends: dict[str, float] = {}
+        self.restart()
+        self.router = case.talk(name, **facts)
+        self.router.told = self.told
+
+    def restart(self) -> None:
+        """Begin to count anew."""
+        self.begun = self.case.wall
+        self.messages = dict.fromkeys(self.names, 0)
+        self.last: dict[str, float] = {}
+        self.refused: dict[str, dict[str, int]] = {name: {} for name in self.names}
+
+    def message(self, name: str, count: int = 1) -> None:
+        """Take messages."""
+        self.messages[name] += count
+        self.last[name] = self.case.wall + self.skew
+
+    def refuse(self, name: str, reason: str, count: int = 1) -> None:
+        """Refuse requests."""
+        self.refused[name][reason] = self.refused[name].get(reason, 0) + count
+
+    def told(self) -> dict[str, Any]:
+        """Return what it reports now."""
+        states = tuple(
+            ConnectorState(name=name, rule="hooks", port=8443, certificate_end=int(self.ends.get(name, 0) * 1e9))
+            for name in self.names
+        )
+        series = tuple(
+            SeriesCounts(
+                name=name,
+                messages=self.messages[name],
+                last=self.last.get(name, 0.0),
+                refused=dict(self.refused[name]),
+            )
+            for name in self.names
+        )
+        begun, until = int((self.begun + self.skew) * 1e9), int((self.case.wall + self.skew) * 1e9)
+        return {"connectors": states, "counts": CountsReport(begun=begun, since=begun, until=until, series=series)}
+
+
+class ConnectorCase(AlarmCase):
+    """A console with alarms about connectors."""
+
+    def alarm(self, name: str, **texts: str) -> None:
+        """Make or change an alarm."""
+        document = AlarmDocument(**texts)
+        listed = self.alarms.book.listed(name)
+        conditions = {"if_none_match": "*"} if listed is None else {"if_match": f"g{listed.generation}"}
+        self.done(save_alarm(self.call(document, caller=EDITOR, path={"name": name}, **conditions)))
+
+    def of(self, alarm: str) -> list[tuple[str, str]]:
+        """Return subject and state of all that is not ok of an alarm."""
+        return [(subject, state) for name, subject, state in self.states if name == alarm]
+
+
+class SilentTests(ConnectorCase):
+    """Connectors that have not sent for long."""
+
+    def test_silent(self) -> None:
+        """A connector that is silent for longer than it may be fires, and is ok with its next message."""
+        self.alarm("quiet", kind="silent", lasts="2h", when="connector.name = a")
+        router = CountingRouter(self, "fra-1", "a", "b")
+        router.message("a")
+        self.pass_time(2 * HOUR - 120)
+        self.assertEqual([], self.of("quiet"))
+        self.pass_time(180)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+        self.assertRegex(self.shown(alarm="quiet").states[0].text, r"Its last message came 7,\d\d\d s ago\.")
+        self.pass_time(HOUR)
+        self.assertEqual([], self.told())
+        router.message("a")
+        self.look()
+        self.assertEqual([("quiet", "fra-1/a", "ok")], self.told())
+
+    def test_first_message(self) -> None:
+        """The first message is waited for, as long as C{expect_within} says, also when the console restarts."""
+        self.alarm("quiet", kind="silent", lasts="1h", expect_within="3h")
+        router = CountingRouter(self, "fra-1", "a")
+        self.look()
+        self.assertEqual([("fra-1/a", "pending")], self.of("quiet"))
+        self.pass_time(2 * HOUR)
+        self.restart(60)
+        self.pass_time(HOUR - 600)
+        self.assertEqual([], self.told())
+        self.pass_time(600)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+        router.message("a")
+        self.look()
+        self.assertEqual([("quiet", "fra-1/a", "ok")], self.told())
+        self.pass_time(HOUR + 60)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+
+    def test_restart(self) -> None:
+        """What is silent for long is so after a restart of console or router, too, and is not told again."""
+        self.alarm("quiet", kind="silent", lasts="1h")
+        router = CountingRouter(self, "fra-1", "a")
+        router.message("a")
+        self.pass_time(HOUR / 2)
+        self.done(self.console.counts.write())
+        self.restart(60)
+        self.assertEqual([], self.of("quiet"))
+        router.restart()
+        router.router.instance = "two"
+        router.router.number = 0
+        self.pass_time(HOUR / 2)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+        self.restart(60)
+        self.alarms.tick()
+        self.assertEqual([("fra-1/a", "unknown")], self.of("quiet"))
+        self.pass_time(SETTLING)
+        self.assertEqual(([("fra-1/a", "firing")], []), (self.of("quiet"), self.told()))
+
+    def test_away(self) -> None:
+        """Connectors of a router that is away are unknown, and not silent; a late report says how it is."""
+        self.alarm("quiet", kind="silent", lasts="1h")
+        router = CountingRouter(self, "fra-1", "a")
+        router.message("a")
+        self.look()
+        self.talking.clear()
+        self.pass_time(2 * HOUR)
+        self.assertEqual([("router_away", "fra-1", "firing")], self.told())
+        self.assertEqual([("fra-1/a", "unknown")], self.of("quiet"))
+        router.message("a")
+        router.last["a"] -= 1800
+        self.talking.append(router.router)
+        self.look()
+        self.assertEqual([("router_away", "fra-1", "ok")], self.told())
+        self.assertEqual([], self.of("quiet"))
+        self.pass_time(1800)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+
+    def test_labels(self) -> None:
+        """The query is on the fields of analytics."""
+        self.alarm("quiet", kind="silent", lasts="1m", when="label.site = fra AND connector.port = 8443")
+        for name, site in (("fra-1", "fra"), ("ber-1", "ber")):
+            CountingRouter(self, name, "a", labels={"site": site}).message("a")
+        self.pass_time(150)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+
+    def test_nothing_matches(self) -> None:
+        """An alarm about nothing that is there fires, too, and not just after a restart."""
+        self.alarm("quiet", kind="silent", lasts="10m", when="connector.name = nowhere")
+        CountingRouter(self, "fra-1", "a")
+        self.pass_time(660)
+        self.assertEqual([("quiet", "*", "firing")], self.told())
+        self.restart()
+        self.pass_time(1200)
+        self.assertEqual([], self.told())
+
+    def test_gone(self) -> None:
+        """A connector that is removed is ok."""
+        self.alarm("quiet", kind="silent", lasts="1m")
+        router = CountingRouter(self, "fra-1", "a", "b")
+        router.message("a")
+        router.message("b")
+        self.pass_time(150)
+        self.assertEqual(2, len(self.told()))
+        router.names = ("b",)
+        self.look()
+        self.assertEqual([("quiet", "fra-1/a", "ok")], self.told())
+
+    def test_deleted_router(self) -> None:
+        """So are those of a router that is deleted."""
+        self.alarm("quiet", kind="silent", lasts="1m")
+        router = CountingRouter(self, "fra-1", "a")
+        router.message("a")
+        self.pass_time(150)
+        self.told()
+        self.done(self.fleet.delete(MARA, self.known(router.router)))
+        self.talking.clear()
+        self.look()
+        self.assertEqual([("quiet", "fra-1/a", "ok")], self.told())
+
+    def test_clock_jumps(self) -> None:
+        """A clock that is set makes nobody silent."""
+        self.alarm("quiet", kind="silent", lasts="1h")
+        router = CountingRouter(self, "fra-1", "a")
+        router.message("a")
+        self.look()
+        for jump in (DAY, -2 * DAY):
+            self.wall += jump
+            self.pass_time(600)
+            self.assertEqual([], self.told())
+        self.pass_time(HOUR)
+        self.assertEqual([("quiet", "fra-1/a", "firing")], self.told())
+
+    def test_wrong_clocks(self) -> None:
+        """A router whose clock is wrong is as silent as another, also when its clock is set."""
+        self.alarm("quiet", kind="silent", lasts="1h")
+        for name, skew in (("late", -7200.0), ("early", 7200.0)):
+            router = CountingRouter(self, name, "a")
+            router.skew = skew
+            router.message("a")
+        self.pass_time(HOUR - 120)
+        self.assertEqual([], self.told())
+        for router, jump in zip(self.talking, (DAY, -DAY), strict=True):
+            router.told.__self__.skew -= jump
+        self.pass_time(180)
+        self.assertEqual({("quiet", "late/a", "firing"), ("quiet", "early/a", "firing")}, set(self.told()))
+
+    def test_pieces(self) -> None:
+        """A router with many connectors is looked at in pieces."""
+        self.alarm("quiet", kind="silent", lasts="1m")
+        names = [f"c{number}" for number in range(2 * MOST_IN_PIECE + 1)]
+        router = CountingRouter(self, "fra-1", *names)
+        for name in names:
+            router.message(name)
+        self.pass_time(150)
+        self.assertEqual(len(names), self.shown().alarms[-1].firing)
+
+
+class RefusedTests(ConnectorCase):
+    """Connectors that refuse requests."""
+
+    def test_rate(self) -> None:
+        """Refusals above a rate are pending, and fire when that lasts; they are ok when there are none any more."""
+        self.alarm("no", kind="refused", above="10/m", lasts="5m", when="reason = bad_token")
+        router = CountingRouter(self, "fra-1", "a", "b")
+        self.pass_time(60)
+        for _ in range(16):
+            router.refuse("a", "bad_token", 10)
+            router.refuse("b", "too_large", 10)
+            self.pass_time(30)
+        self.assertEqual([("no", "fra-1/a", "firing")], self.told())
+        self.pass_time(120)
+        self.assertEqual([("no", "fra-1/a", "ok")], self.told())
+
+    def test_share(self) -> None:
+        """A part of all requests is of those lately."""
+        self.alarm("no", kind="refused", above="50%", lasts="1m")
+        router = CountingRouter(self, "fra-1", "a", "b")
+        router.message("a", 1_000_000)
+        self.pass_time(60)
+        for _ in range(8):
+            router.message("a", 4)
+            router.refuse("a", "bad_token", 6)
+            router.message("b", 6)
+            router.refuse("b", "bad_token", 4)
+            self.pass_time(30)
+        self.assertEqual([("no", "fra-1/a", "firing")], self.told())
+        self.assertRegex(self.shown(alarm="no").states[0].text, r"\d+ requests were refused in \d\d s \(bad_token\)\.")
+
+    def test_restarts(self) -> None:
+        """Refusals of the time before a restart of the console are no rate after it; nor are they counted twice."""
+        self.alarm("no", kind="refused", above="100/h", lasts="1s")
+        router = CountingRouter(self, "fra-1", "a")
+        router.refuse("a", "bad_token", 1_000_000)
+        self.pass_time(60)
+        self.restart(60)
+        self.pass_time(300)
+        self.assertEqual([], self.told())
+        router.restart()
+        router.router.instance, router.router.number = "two", 0
+        router.refuse("a", "bad_token", 20)
+        self.pass_time(60)
+        self.assertEqual([("no", "fra-1/a", "firing")], self.told())
+
+    def test_firing_over_a_restart(self) -> None:
+        """What fires goes on over a restart of the console, unknown for a moment."""
+        self.alarm("no", kind="refused", above="1/m", lasts="1s")
+        router = CountingRouter(self, "fra-1", "a")
+        self.pass_time(60)
+        router.refuse("a", "bad_token", 10)
+        self.pass_time(60)
+        self.assertEqual([("no", "fra-1/a", "firing")], self.told())
+        self.restart(10)
+        for _ in range(8):
+            router.refuse("a", "bad_token", 10)
+            self.look()
+        self.assertEqual(([], [("fra-1/a", "firing")]), (self.told(), self.of("no")))
+
+
+class CertificateTests(ConnectorCase):
+    """Certificates of connectors."""
+
+    def test_ends(self) -> None:
+        """A certificate fires so long before its end, and is ok when there is another."""
+        self.alarm("ends", kind="certificate", lasts="14d")
+        router = CountingRouter(self, "fra-1", "a", "b", "c")
+        router.ends = {"a": self.wall + 14 * DAY + 100, "b": self.wall + 30 * DAY}
+        self.pass_time(60)
+        self.assertEqual([], self.told())
+        self.pass_time(90)
+        self.assertEqual([("ends", "fra-1/a", "firing")], self.told())
+        self.assertEqual("It ends in 14.0 days.", self.shown(alarm="ends").states[0].text)
+        router.ends["a"] += 90 * DAY
+        self.look()
+        self.assertEqual([("ends", "fra-1/a", "ok")], self.told())
+        router.ends["b"] = self.wall - DAY
+        self.look()
+        self.assertEqual([("ends", "fra-1/b", "firing")], self.told())
+        self.assertRegex(self.shown(alarm="ends").states[0].text, r"It has ended 1\.0 days ago\.")

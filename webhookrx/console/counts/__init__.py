@@ -1,0 +1,3 @@
+"""
+What the routers have counted: taken from their reports, summed by steps of time, and asked for by labels.
+"""

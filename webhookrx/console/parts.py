@@ -1,0 +1,19 @@
+"""
+The parts of a console, in the order in which they start.
+"""
+
+from __future__ import annotations
+
+from webhookrx.console.api_part import ApiPart
+from webhookrx.console.console import Console
+from webhookrx.console.routers.part import RoutersPart
+
+
+def add_parts(console: Console) -> None:
+    """Make all parts of a console. Nothing is opened yet."""
+    console.parts.append(console.rulebook)
+    console.parts.append(RoutersPart(console))
+    console.parts.append(console.taps)
+    console.parts.append(console.alarms)
+    # Add yours here; the API comes last, once all is there that it shows.
+    console.parts.append(ApiPart(console))

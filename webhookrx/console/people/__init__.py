@@ -1,0 +1,3 @@
+"""
+The people of a console: passwords, sessions, API tokens, and how each proves who it is.
+"""

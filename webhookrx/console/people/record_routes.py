@@ -1,0 +1,158 @@
+"""
+The routes of who did what: the history of changes and the audit, in pages and as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta
+
+from webhookrx.console.api.principal import Permission
+from webhookrx.console.api.problems import INVALID, ApiProblem
+from webhookrx.console.api.route import ApiCall, ApiRoute, PieceStream
+from webhookrx.console.store.audit import AuditEntry, read_audit
+from webhookrx.console.store.history import HistoryEntry, find_changes
+from webhookrx.query import QueryError, QueryTooCostly, parse
+
+NDJSON: Final = "application/x-ndjson"
+
+_MOST_ENTRIES: Final = 500
+_PIECE: Final = 256 * 1024
+_AUDIT_PIECE: Final = 200
+
+_Before = Annotated[int, Meta(ge=1, lt=1 << 53)]
+_Count = Annotated[int, Meta(ge=1, le=_MOST_ENTRIES)]
+_LAST: Final = (1 << 53) - 1
+
+
+class ActivityQuery(msgspec.Struct, frozen=True):
+    """
+    Which changes.
+
+    @ivar query: on C{by}, C{via}, C{kind}, C{name}, C{operation}, C{note} and C{revision}; empty for all.
+    @ivar before: only older ones are wanted: C{next_before} of the page before.
+    """
+
+    query: Annotated[str, Meta(max_length=8192)] = ""
+    before: _Before = _LAST
+    count: _Count = 100
+
+
+class ActivityPage(msgspec.Struct, frozen=True):
+    """
+    Changes, the newest first.
+
+    @ivar next_before: for the next page, which may have none that match; null when there are no older changes.
+    """
+
+    entries: list[HistoryEntry]
+    next_before: int | None
+
+
+class AuditQuery(msgspec.Struct, frozen=True):
+    """
+    Which entries.
+
+    @ivar before: the id of an entry; only older ones are wanted.
+    """
+
+    before: _Before = _LAST
+    count: _Count = 100
+
+
+class AuditPage(msgspec.Struct, frozen=True):
+    """Entries of the audit, the newest first."""
+
+    entries: list[AuditEntry]
+
+
+async def _activity(call: ApiCall) -> ActivityPage:
+    asked: ActivityQuery = call.query
+    try:
+        wanted = parse(asked.query).matches if asked.query else None
+        found = await call.console.store.read(
+            lambda db: find_changes(db, wanted, before=asked.before, count=asked.count)
+        )
+    except QueryError as error:
+        raise ApiProblem(INVALID, f"Column {error.column} of the query: {error.problem}") from None
+    except QueryTooCostly:
+        raise ApiProblem(INVALID, "The query takes too much work.") from None
+    return ActivityPage(*found)
+
+
+async def _audit(call: ApiCall) -> AuditPage:
+    asked: AuditQuery = call.query
+    entries = await call.console.store.read(lambda db: read_audit(db, before=asked.before, count=asked.count))
+    return AuditPage(entries)
+
+
+async def _all_activity(call: ApiCall) -> PieceStream:
+    def read(db: Any, before: int) -> tuple[Sequence[HistoryEntry], int | None]:
+        return find_changes(db, None, before=before, count=_MOST_ENTRIES, most_bytes=_PIECE)
+
+    return _pieces(call, read)
+
+
+async def _all_audit(call: ApiCall) -> PieceStream:
+    def read(db: Any, before: int) -> tuple[Sequence[AuditEntry], int | None]:
+        entries = read_audit(db, before=before, count=_AUDIT_PIECE)
+        return entries, entries[-1].id if entries else None
+
+    return _pieces(call, read)
+
+
+def _pieces(call: ApiCall, read: Callable[[Any, int], tuple[Sequence[Any], int | None]]) -> PieceStream:
+    """Return an answer of lines, read and encoded a piece at a time in the thread of the store."""
+    following: list[int | None] = [_LAST]
+
+    def piece(db: Any) -> bytes:
+        before = following[0]
+        if before is None:
+            return b""
+        entries, following[0] = read(db, before)
+        return b"".join(msgspec.json.encode(entry) + b"\n" for entry in entries)
+
+    return PieceStream(lambda: call.console.store.read(piece), NDJSON)
+
+
+ROUTES: Final = (
+    ApiRoute(
+        "GET",
+        "/activity",
+        Permission.VIEW,
+        _activity,
+        "All changes, or those that a query matches, the newest first.",
+        answer=ActivityPage,
+        query=ActivityQuery,
+    ),
+    ApiRoute(
+        "GET",
+        "/activity.ndjson",
+        Permission.VIEW,
+        _all_activity,
+        "All changes, one JSON object a line.",
+        answer=str,
+        gives=NDJSON,
+    ),
+    ApiRoute(
+        "GET",
+        "/audit",
+        Permission.ADMINISTER,
+        _audit,
+        "Log-ins and other things done that change nothing, the newest first.",
+        answer=AuditPage,
+        query=AuditQuery,
+    ),
+    ApiRoute(
+        "GET",
+        "/audit.ndjson",
+        Permission.ADMINISTER,
+        _all_audit,
+        "The whole audit, one JSON object a line.",
+        answer=str,
+        gives=NDJSON,
+    ),
+)

@@ -1,0 +1,295 @@
+"""
+The routes of rules: one at a time, all of them as a file, their history, and whether a text is a query.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+from webhookrx.console.api.etags import etag_number
+from webhookrx.console.api.principal import Permission
+from webhookrx.console.api.problems import FORBIDDEN, NOT_FOUND, ApiProblem
+from webhookrx.console.api.route import YAML, Answer, ApiCall, ApiRoute
+from webhookrx.console.rules.rulebook import PushRequest, Rulebook
+from webhookrx.console.rules.saved import SavedRule
+from webhookrx.console.store.history import Author, HistoryEntry, read_history
+from webhookrx.management.rule_changes import ListedRule, PushOutcome, RuleList
+from webhookrx.management.rule_documents import rules_yaml
+from webhookrx.query import QueryError, format_tree, line_and_column, parse, plain_tree
+from webhookrx.typed_yaml import LARGEST
+
+_NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
+_LONGEST_QUERY: Final = 8192
+_MOST_ENTRIES: Final = 500
+
+
+class PushQuery(msgspec.Struct, frozen=True):
+    """See L{PushRequest}."""
+
+    manager: Annotated[str, Meta(pattern="^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$")]
+    prune: bool = False
+    take_over: bool = False
+    dry_run: bool = False
+    note: Annotated[str, Meta(max_length=500)] = ""
+
+
+class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The generation that a rule is to be like again."""
+
+    generation: Annotated[int, Meta(ge=1, lt=1 << 53)]
+
+
+class HistoryQuery(msgspec.Struct, frozen=True):
+    """
+    Which changes.
+
+    @ivar before: the id of a change; only older ones are wanted.
+    """
+
+    before: Annotated[int, Meta(ge=1, lt=1 << 53)] = (1 << 53) - 1
+    count: Annotated[int, Meta(ge=1, le=_MOST_ENTRIES)] = 100
+
+
+class HistoryPage(msgspec.Struct, frozen=True):
+    """Changes, the newest first."""
+
+    entries: tuple[HistoryEntry, ...]
+
+
+class QueryText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A text that may be a query."""
+
+    text: Annotated[str, Meta(max_length=_LONGEST_QUERY)]
+    about: Literal["routers", "messages", "connectors"] = "routers"
+
+
+class QueryVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
+    """
+    Whether a text is a query: what C{webhookrx query check --json} says.
+
+    @ivar problem: what is wrong, at a line and column of the text.
+    """
+
+    valid: bool
+    text: str
+    normalized: str = ""
+    fields: tuple[dict[str, Any], ...] = ()
+    tree: Any = None
+    line: int = 0
+    column: int = 0
+    problem: str = ""
+
+
+def _book(call: ApiCall) -> Rulebook:
+    book: Rulebook = call.console.rulebook
+    return book
+
+
+def _author(call: ApiCall) -> Author:
+    return Author(call.caller.name, call.caller.via)
+
+
+def _may_edit(call: ApiCall) -> None:
+    if call.console.settings.read_only_rules:
+        raise ApiProblem(FORBIDDEN, "The rules of this console come from pushed files alone.")
+
+
+def _found(call: ApiCall) -> SavedRule:
+    saved = _book(call).saved.rules.get(call.path["name"])
+    if saved is None:
+        raise ApiProblem(NOT_FOUND, "There is no rule of this name.")
+    return saved
+
+
+def _text(call: ApiCall) -> str:
+    """Return a rule in the body as YAML."""
+    if call.yaml is not None:
+        return call.yaml
+    return json_rule(call.body)
+
+
+def json_rule(body: object) -> str:
+    """Return a rule that came as JSON as YAML."""
+    # JSON is a part of YAML but for characters that YAML takes only as escapes, or as the end of a line.
+    return _NOT_IN_YAML.sub(lambda found: f"\\u{ord(found[0]):04x}", msgspec.json.encode(body).decode())
+
+
+def _answer(saved: SavedRule, status: int = 200, *, as_yaml: bool = False) -> Answer:
+    etag = f"g{saved.generation}"
+    return Answer(saved.text.encode(), status, YAML, etag) if as_yaml else Answer(saved.listed, status, etag=etag)
+
+
+async def _list(call: ApiCall) -> Answer:
+    saved = _book(call).saved
+    listed = RuleList(saved.revision, tuple(rule.listed for rule in saved.rules.values()))
+    return Answer(listed, etag=f"r{saved.revision}")
+
+
+async def _create(call: ApiCall) -> Answer:
+    _may_edit(call)
+    after, name = await _book(call).save(
+        _text(call), _author(call), name=None, generation=None, as_written=call.yaml is not None
+    )
+    return _answer(after.rules[name], 201)
+
+
+async def _show(call: ApiCall) -> Answer:
+    return _answer(_found(call), as_yaml=YAML in call.accepted)
+
+
+async def _replace(call: ApiCall) -> Answer:
+    _may_edit(call)
+    generation = etag_number(call, "g")
+    after, name = await _book(call).save(
+        _text(call), _author(call), name=call.path["name"], generation=generation, as_written=call.yaml is not None
+    )
+    return _answer(after.rules[name])
+
+
+async def _delete(call: ApiCall) -> None:
+    _may_edit(call)
+    await _book(call).delete(call.path["name"], _author(call), etag_number(call, "g"))
+
+
+async def _file(call: ApiCall) -> Answer:
+    saved = _book(call).saved
+    text = rules_yaml(rule.text for rule in saved.rules.values())
+    return Answer(text.encode(), content_type=YAML, etag=f"r{saved.revision}")
+
+
+async def _push(call: ApiCall) -> Answer:
+    query: PushQuery = call.query
+    request = PushRequest(**msgspec.structs.asdict(query))
+    data = (call.yaml or "").encode()
+    outcome = await _book(call).push(data, request, call.caller.name, etag_number(call, "r"))
+    return Answer(outcome, etag=f"r{outcome.revision}")
+
+
+async def _history(call: ApiCall) -> HistoryPage:
+    name, query = call.path["name"], call.query
+    entries = await call.console.store.read(
+        lambda db: read_history(db, before=query.before, count=query.count, kind="rule", name=name)
+    )
+    if not entries and query.before == HistoryQuery().before:
+        raise ApiProblem(NOT_FOUND, "There was no rule of this name.")
+    return HistoryPage(tuple(entries))
+
+
+async def _roll_back_rule(call: ApiCall) -> Answer:
+    _may_edit(call)
+    name, generation = call.path["name"], call.body.generation
+    author = Author(call.caller.name, f"rollback:{generation}")
+    after = await _book(call).roll_back(author, name=name, generation=generation)
+    return Answer(RuleList(after.revision, tuple(rule.listed for rule in after.rules.values() if rule.name == name)))
+
+
+async def _roll_back_all(call: ApiCall) -> Answer:
+    _may_edit(call)
+    if not re.fullmatch("[0-9]{1,15}", call.path["number"]):
+        raise ApiProblem(NOT_FOUND, "There is no such revision.")
+    number = int(call.path["number"])
+    after = await _book(call).roll_back(Author(call.caller.name, f"rollback:{number}"), revision=number)
+    return Answer(
+        RuleList(after.revision, tuple(rule.listed for rule in after.rules.values())), etag=f"r{after.revision}"
+    )
+
+
+async def _check_query(call: ApiCall) -> QueryVerdict:
+    text: str = call.body.text
+    try:
+        query = parse(text)
+    except QueryError as error:
+        line, column = line_and_column(text, error.column)
+        return QueryVerdict(False, text, line=line, column=column, problem=error.problem)
+    fields = tuple({"field": use.field, "column": use.column} for use in query.fields)
+    return QueryVerdict(True, text, format_tree(query.tree), fields, plain_tree(query.tree))
+
+
+ROUTES: Final = (
+    ApiRoute("GET", "/rules", Permission.VIEW, _list, "All rules.", answer=RuleList),
+    ApiRoute(
+        "POST",
+        "/rules",
+        Permission.EDIT,
+        _create,
+        "Make a rule.",
+        request=dict[str, Any],
+        answer=ListedRule,
+        takes_yaml=True,
+        status=201,
+    ),
+    ApiRoute(
+        "GET",
+        "/rules/{name}",
+        Permission.VIEW,
+        _show,
+        "One rule, as JSON or YAML.",
+        answer=ListedRule,
+        also_gives=YAML,
+    ),
+    ApiRoute(
+        "PUT",
+        "/rules/{name}",
+        Permission.EDIT,
+        _replace,
+        "Change a rule, or its name.",
+        request=dict[str, Any],
+        answer=ListedRule,
+        takes_yaml=True,
+        needs_if_match=True,
+    ),
+    ApiRoute("DELETE", "/rules/{name}", Permission.EDIT, _delete, "Delete a rule.", status=204, needs_if_match=True),
+    ApiRoute(
+        "GET",
+        "/rules/{name}/history",
+        Permission.VIEW,
+        _history,
+        "The changes of a rule, the newest first.",
+        answer=HistoryPage,
+        query=HistoryQuery,
+    ),
+    ApiRoute(
+        "POST",
+        "/rules/{name}:rollback",
+        Permission.EDIT,
+        _roll_back_rule,
+        "Make a rule what it was at a generation.",
+        request=RollbackRequest,
+        answer=RuleList,
+    ),
+    ApiRoute("GET", "/rules.yaml", Permission.VIEW, _file, "All rules as a rules file.", answer=str, gives=YAML),
+    ApiRoute(
+        "PUT",
+        "/rules.yaml",
+        Permission.EDIT,
+        _push,
+        "Make the rules what a rules file says, all of them or none.",
+        answer=PushOutcome,
+        query=PushQuery,
+        takes_yaml=True,
+        needs_if_match=True,
+        body_limit=LARGEST,
+    ),
+    ApiRoute(
+        "POST",
+        "/revisions/{number}:rollback",
+        Permission.EDIT,
+        _roll_back_all,
+        "Make all rules what they were at a revision.",
+        answer=RuleList,
+    ),
+    ApiRoute(
+        "POST",
+        "/queries:check",
+        Permission.VIEW,
+        _check_query,
+        "Whether a text is a query, and which fields it asks for.",
+        request=QueryText,
+        answer=QueryVerdict,
+        safe=True,
+    ),
+)

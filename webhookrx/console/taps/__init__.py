@@ -1,0 +1,3 @@
+"""
+Taps of a console: messages of many routers, shown to one person while they pass.
+"""

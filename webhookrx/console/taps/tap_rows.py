@@ -1,0 +1,76 @@
+"""
+Rows that routers show: read as whatever somebody with a router's certificate may send.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final, Literal
+
+import msgspec
+from msgspec import Meta
+
+MOST_ROW: Final = 512 * 1024
+"""Bytes of a row. A router shows 64 KiB of a message at each of two points, which escapes make longer."""
+
+BYTES_A_SECOND: Final = 512 * 1024
+"""Bytes of rows of one tap that are read in a second: the worst of so many take 25 ms of the reactor's time."""
+
+_BURST: Final = 2.0
+"""Seconds of that which may come at once."""
+
+
+class ByteRate:
+    """
+    How many bytes of rows may be read: what one row is too long is taken from later ones.
+
+    @param now: seconds on the clock.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._left = BYTES_A_SECOND * _BURST
+        self._then = now
+
+    def takes(self, count: int, now: float) -> bool:
+        """Return whether so many bytes may be read now, and count them then."""
+        self._left = min(BYTES_A_SECOND * _BURST, self._left + (now - self._then) * BYTES_A_SECOND)
+        self._then = now
+        if self._left <= 0:
+            return False
+        self._left -= count
+        return True
+
+
+class _RowHead(msgspec.Struct):
+    """What rows of all kinds have, as far as whoever shows them relies on it."""
+
+    row: Literal["message", "refused", "service"]
+    at: Annotated[int, Meta(ge=0, le=(1 << 63) - 1)]
+    id: Annotated[str, Meta(max_length=256)] = ""
+    source: Annotated[str, Meta(max_length=253)] = ""
+
+
+def _raw_number(text: str) -> msgspec.Raw:
+    return msgspec.Raw(text.encode())
+
+
+# A number with a fraction keeps its digits, also where no float has them.
+_decode: Final = msgspec.json.Decoder(dict[str, Any], float_hook=_raw_number).decode
+
+
+def read_row(row: bytes, router: str) -> msgspec.Raw | None:
+    """
+    Return a row with the name of its router, written anew: what a router has sent may have line breaks between its
+    values, and so end an event of a stream and begin another.
+
+    @param row: JSON whose syntax is known to be right, and nothing else.
+    @return: one line of JSON; None for what is no row.
+    """
+    if len(row) > MOST_ROW:
+        return None
+    try:
+        values = _decode(row)
+        msgspec.convert(values, _RowHead)
+        encoded = msgspec.json.encode({**values, "router": router})
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+    return msgspec.Raw(encoded) if len(encoded) <= MOST_ROW else None
