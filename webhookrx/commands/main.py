@@ -4,11 +4,16 @@ The command C{webhookrx}: a receiver in the foreground, and the verbs of all sub
   - C{webhookrx run OPTIONS}, and C{webhookrx OPTIONS}: the same as C{twistd -n --pidfile= webhookrx OPTIONS}
   - C{webhookrx relay OPTIONS}: moves messages from a broker to an observer
   - C{webhookrx config check FILE}: the same as C{twistd webhookrx --config FILE --check}
+  - C{webhookrx status}: how a running receiver does
+  - C{webhookrx tap}: what a running receiver takes and refuses, while it does
   - C{webhookrx spool list|show|replay|drop DIR}: what waits in a spool, and what was refused for good
   - C{webhookrx rules check|preview|explain FILE}: connector rules, and the connectors that they give to routers
   - C{webhookrx query check TEXT}: whether a text is a query
   - C{webhookrx classify FILE}: the sender of a recorded request
   - C{webhookrx try FILE}: what the sources of a configuration, or connectors, make of a recorded request
+  - C{webhookrx enrol}: makes this machine a router of a console
+  - C{webhookrx console init|backup|restore|adopt}: the files of a console
+  - C{webhookrx routers list|show}: the routers of a console, and how each does
   - C{webhookrx import collector FILE}: webhooks of a collector as sources of ours
   - C{webhookrx --version}
 """
@@ -30,11 +35,16 @@ SUBJECTS: Final = {
     "run": "run a receiver in the foreground; the word run is optional",
     "relay": "move messages from Kafka, NATS or Redis to an observer",
     "config": "check a configuration and show every setting",
+    "status": "show how a running receiver does: sources, refusals, observers, certificates",
+    "tap": "show messages and refusals of a running receiver while they pass",
     "spool": "show, replay and drop messages of a spool",
     "rules": "check, preview and explain connector rules",
     "query": "check a query and show how it is understood",
     "classify": "recognise the sender of a recorded request",
     "try": "show what sources or connectors make of a recorded request, decision by decision",
+    "enrol": "make this machine a router of a console",
+    "console": "make, back up and restore the files of a console",
+    "routers": "show the routers of a console, and how each does",
     "import": "convert the configuration of a log collector",
 }
 """Each has a module of its name in L{webhookrx.commands}, or of that in L{_MODULES}; C{run} is not for argparse."""

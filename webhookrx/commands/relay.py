@@ -144,9 +144,11 @@ def _relay(settings: RelaySettings, err: TextIO) -> int:
     from twisted.logger import globalLogBeginner
 
     from webhookrx.operations.oplog import stderr
+    from webhookrx.operations.steady_timers import use_monotonic_clock
     from webhookrx.relay.service import RelayService
 
     running: Any = reactor
+    use_monotonic_clock(running)
     globalLogBeginner.beginLoggingTo([stderr()], redirectStandardIO=False)
     try:
         service = RelayService(settings, running)

@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-from webhookrx.commands import rules_explain, rules_preview
+from webhookrx.commands import rules_console, rules_explain, rules_preview
 from webhookrx.commands.rules_reading import NamedRouter, add_router_arguments, named_router, read_rules_file
 from webhookrx.commands.sender_files import known_senders
 from webhookrx.commands.terminal import (
@@ -31,6 +31,7 @@ from webhookrx.config.guards.of_connector import read_connector_guard
 from webhookrx.config.rule_files import check_rule_files, read_json_files
 from webhookrx.diagnostics import ERROR, ROUTER_CODES, Diagnostic, diagnose, has_errors, in_order
 from webhookrx.errors import ConfigError
+from webhookrx.management.preview import SHOWN
 from webhookrx.query import QueryError
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
@@ -43,7 +44,10 @@ UNREADABLE: Final = "file-unreadable"
 
 def add_to(parser: argparse.ArgumentParser) -> None:
     """Add the verbs of the subject to its parser."""
-    parser.description = "Look at a file of connector rules, on any machine: nothing is opened, and nothing is changed."
+    parser.description = (
+        "Look at a file of connector rules, on any machine: nothing is opened, and nothing is changed; "
+        "or compare it with the rules of a console, which push changes."
+    )
     verbs = Verbs(parser)
 
     check = _add(
@@ -79,9 +83,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
     which = preview.add_mutually_exclusive_group()
     which.add_argument("--selector", metavar="TEXT", help="test this selector instead of those of the rules")
     which.add_argument("--rule", metavar="NAME", help="show this rule only")
-    preview.add_argument(
-        "--all", action="store_true", help=f"show all hosts, not the first {rules_preview.SHOWN} of each kind"
-    )
+    preview.add_argument("--all", action="store_true", help=f"show all hosts, not the first {SHOWN} of each kind")
 
     explain = _add(
         verbs,
@@ -91,6 +93,7 @@ def add_to(parser: argparse.ArgumentParser) -> None:
         "webhookrx rules explain connector-rules.yaml --router edge-1 --router-label site=fra",
     )
     add_router_arguments(explain, "the name of the router; of the hosts of the file, or any other", required=True)
+    rules_console.add_to(verbs)
 
 
 def _add(verbs: Verbs, name: str, run: Run, text: str, example: str) -> argparse.ArgumentParser:

@@ -5,38 +5,18 @@ C{rules preview}: which hosts of the inventory a selector is for, and which not,
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
-from itertools import islice
-from typing import Any, Final, NamedTuple, TextIO
+from collections.abc import Sequence
+from typing import Any, TextIO
 
 from webhookrx.commands.query import problem_facts, problem_lines
 from webhookrx.commands.rules_reading import read_rules_file, tell_errors, terms_facts, terms_text
 from webhookrx.commands.terminal import DONE, FAILED, encodable, print_json, print_table, safe
 from webhookrx.diagnostics import quoted_short, suggestion
 from webhookrx.errors import WebhookrxError
-from webhookrx.query import DecidingTerm, Fleet, Query, QueryError, explain, parse
-from webhookrx.router.rules.router import Router, router_of
+from webhookrx.management.preview import SHOWN, SelectorPreview, selector_previews
+from webhookrx.query import QueryError, parse
+from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Rule
-
-SHOWN: Final = 10
-"""Hosts of either kind that are shown for a selector unless all are asked for."""
-
-
-class Preview(NamedTuple):
-    """
-    What a selector comes to.
-
-    @ivar rule: the rule that it is of; None for one that was given.
-    @ivar matching: the names of the hosts that match.
-    @ivar missing: those that do not, with the terms that decided, as many as were requested.
-    @ivar hosts: how many there are.
-    """
-
-    rule: str | None
-    selector: str
-    matching: list[str]
-    missing: list[tuple[str, tuple[DecidingTerm, ...]]]
-    hosts: int
 
 
 def run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
@@ -59,7 +39,7 @@ def run(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
         except QueryError as error:
             _tell_mistake(rule, text, error, asked.json, out, err)
     shown = None if asked.all else SHOWN
-    for preview in previews(queries, routers, shown):
+    for preview in selector_previews(queries, routers, shown):
         if asked.json:
             print_json(out, _facts(preview))
         else:
@@ -77,26 +57,6 @@ def _tell_mistake(rule: str | None, text: str, error: QueryError, as_json: bool,
         print(f"rule {safe(rule)}: its selector is no query", file=out)
 
 
-def previews(
-    queries: Sequence[tuple[str | None, Query]], routers: Sequence[Router], shown: int | None
-) -> Iterator[Preview]:
-    """
-    Yield what each selector comes to.
-
-    @param queries: the name of a rule and its selector.
-    @param shown: how many hosts that do not match are looked into; None for all.
-    """
-    records = [router.record for router in routers]
-    fleet = Fleet(records)
-    for rule, query in queries:
-        matching = fleet.matching(query)
-        others = set(range(len(routers))).difference(matching)
-        missing = [
-            (routers[index].name, explain(query, records[index]).deciding) for index in islice(sorted(others), shown)
-        ]
-        yield Preview(rule, query.text, [routers[index].name for index in matching], missing, len(routers))
-
-
 def _chosen(rules: Sequence[Rule], name: str | None) -> Sequence[Rule]:
     if name is None:
         return rules
@@ -110,7 +70,7 @@ def _chosen(rules: Sequence[Rule], name: str | None) -> Sequence[Rule]:
     return chosen
 
 
-def _facts(preview: Preview) -> dict[str, Any]:
+def _facts(preview: SelectorPreview) -> dict[str, Any]:
     return {
         **_of_rule(preview.rule),
         "selector": preview.selector,
@@ -125,7 +85,7 @@ def _of_rule(name: str | None) -> dict[str, str]:
     return {} if name is None else {"rule": name}
 
 
-def _describe(preview: Preview, shown: int | None, out: TextIO) -> None:
+def _describe(preview: SelectorPreview, shown: int | None, out: TextIO) -> None:
     about = "selector" if preview.rule is None else f"rule {safe(preview.rule)}"
     hosts = "1 host matches" if preview.hosts == 1 else f"{preview.hosts:,} hosts match"
     print(f"{about}: {len(preview.matching):,} of {hosts}", file=out)

@@ -72,7 +72,7 @@ def read_settings(path: str) -> Settings:
     environment = Environment(os.environ, datetime.now().astimezone(), observers, checks_only=True)
     settings = resolve(options, environment).settings
     if settings.blocked:
-        raise WebhookrxError(f"A router would not take these rules: {' '.join(settings.blocked)}")
+        raise WebhookrxError(f"A router would not take these rules: {' '.join(each.text for each in settings.blocked)}")
     return settings
 
 
