@@ -26,6 +26,7 @@ SPEEDUPS = os.path.join(PROJECT, "speedups")
 
 #: Distribution to module, where the names differ.
 MODULES = {
+    "argon2-cffi": "argon2",
     "confluent-kafka": "confluent_kafka",
     "google-re2": "re2",
     "nats-py": "nats",
@@ -74,7 +75,7 @@ class SetupCfgTests(SynchronousTestCase):
             self.assertIsNot(None, find_spec(module), module)
         # For those who ask for them.
         extras = setup_cfg()["options.extras_require"]
-        lines = f"{extras['stores']}\n{extras['parquet']}".split()
+        lines = f"{extras['stores']}\n{extras['parquet']}\n{extras['console']}".split()
         optional = {MODULES.get(name, name) for name in (re.split(r"[\[>]", line)[0] for line in lines)}
         # cryptography and zope come with twisted[tls], which alone knows which versions fit each other.
         others = imported() - modules - {"cryptography", "zope", "webhookrx"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from unittest import SkipTest
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -14,7 +15,7 @@ from benchmarks.lines import FLATTENED
 from benchmarks.measure import connections_of
 from benchmarks.stores.places import PLACES
 from benchmarks.stores.runs import EndToEnd, Storing
-from benchmarks.tools import Tools
+from benchmarks.tools import Tools, Unavailable, program
 from benchmarks.traffic import prepare
 from benchmarks.verify import look_for
 from webhookrx.speedups import compiled
@@ -58,6 +59,10 @@ class MeasuringTests(SynchronousTestCase):
 
     def test_to_kafka(self) -> None:
         """A receiver that sends to Kafka is measured, and each of its answers is in the topic."""
+        try:
+            program("wrk")
+        except Unavailable as missing:
+            raise SkipTest(str(missing)) from None
         with self.lab(0.2) as lab:
             self.assertGreater(EndToEnd(8).measure(lab)["rate"], 0.0)
 

@@ -79,7 +79,7 @@ class KillTests(BundleCase):
         watched = receiver.path(watched or output)
         for round_ in range(ROUNDS):
             body = lines(round_)
-            before = _size(watched)
+            before = _sizes(watched)
             with Connection(receiver.port) as connection:
                 connection.send(post(body))
                 if round_ < ROUNDS - 2:
@@ -121,18 +121,19 @@ class KillTests(BundleCase):
         self.hold("spool:spool:observer=file:out.jsonl", output="out.jsonl", watched="spool")
 
 
-def _size(path: str) -> int:
-    """Return the bytes of a file, or of all files of a directory."""
+def _sizes(path: str) -> dict[str, int]:
+    """Return the bytes of a file, or of each file of a directory, by path."""
     try:
         if os.path.isdir(path):
-            return sum(_size(os.path.join(path, name)) for name in os.listdir(path))
-        return os.path.getsize(path)
+            return {each: size for name in os.listdir(path) for each, size in _sizes(os.path.join(path, name)).items()}
+        return {path: os.path.getsize(path)}
     except FileNotFoundError:
-        return 0
+        return {}
 
 
-def _has_grown(path: str, size: int) -> bool:
-    return _size(path) > size
+def _has_grown(path: str, before: dict[str, int]) -> bool:
+    """Tell whether a file has grown or is new. One that went since, as those of a spool do, changes nothing."""
+    return any(size > before.get(each, 0) for each, size in _sizes(path).items())
 
 
 class FullDiskTests(BundleCase):

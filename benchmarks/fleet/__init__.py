@@ -1,0 +1,3 @@
+"""
+What a thousand routers cost their console.
+"""
