@@ -14,6 +14,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.console.api.test_dispatch import CSRF, SESSION, TOKEN, Keeper, request
 from tests.http.wire import Wire
+from webhookrx.console.api.callers import Callers
 from webhookrx.console.api.dispatch import CONSOLE_LIMITS, ApiResource
 from webhookrx.console.api.openapi import describe, route_table
 from webhookrx.console.api.principal import ROLES, Permission
@@ -39,7 +40,8 @@ class RoutesTests(SynchronousTestCase):
         """Serve them, each without what it does."""
         self.keeper = Keeper()
         table = RouteTable([msgspec.structs.replace(route, handler=reached) for route in CONSOLE_ROUTES])
-        root = ApiResource(table, self.keeper, None, "https://console.example", Clock())
+        clock = Clock()
+        root = ApiResource(table, Callers(self.keeper, clock.seconds), None, "https://console.example", clock)
         self.wire = Wire(root=root, limits=CONSOLE_LIMITS, consumer=NoMessages())
 
     def status(self, route: Any, **headers: str) -> int:

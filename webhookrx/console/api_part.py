@@ -4,6 +4,7 @@ The part of a console that serves its API.
 
 from __future__ import annotations
 
+from webhookrx.console.api.callers import Callers
 from webhookrx.console.api.dispatch import ApiResource
 from webhookrx.console.api.table import RouteTable
 from webhookrx.console.console import Console
@@ -24,7 +25,11 @@ class ApiPart:
         console = self._console
         console.people.passwords.start()
         self._resource = ApiResource(
-            RouteTable(CONSOLE_ROUTES), console.people, console, console.settings.url, console.reactor
+            RouteTable(CONSOLE_ROUTES),
+            Callers(console.people, console.reactor.seconds),
+            console,
+            console.settings.url,
+            console.reactor,
         )
         console.root = self._resource
         console.end_streams = self._resource.end_streams

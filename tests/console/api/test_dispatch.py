@@ -13,8 +13,15 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Response, Wire
-from webhookrx.console.api.call_room import KNOWN_FOR, MOST_OF_ADDRESS, MOST_OF_PERSON, STREAMS_OF_PERSON
-from webhookrx.console.api.dispatch import CONSOLE_LIMITS, MOST_CALLS, MOST_STREAMS, ApiResource
+from webhookrx.console.api.callers import (
+    KNOWN_FOR,
+    MOST_CALLS,
+    MOST_OF_ADDRESS,
+    MOST_OF_PERSON,
+    STREAMS_OF_PERSON,
+    Callers,
+)
+from webhookrx.console.api.dispatch import CONSOLE_LIMITS, MOST_STREAMS, ApiResource
 from webhookrx.console.api.principal import Permission, Principal, RoleName
 from webhookrx.console.api.problems import CONFLICT, ApiFinding, ApiProblem
 from webhookrx.console.api.reading import Shown
@@ -51,7 +58,7 @@ class Keeper:
         self.looks: list[Deferred[None]] | None = None
 
     async def identify(self, shown: Shown) -> Principal | None:
-        """See L{webhookrx.console.api.dispatch.Doorkeeper}."""
+        """See L{webhookrx.console.api.callers.Doorkeeper}."""
         if self.looks is not None:
             look: Deferred[None] = Deferred()
             self.looks.append(look)
@@ -98,7 +105,13 @@ class DispatchCase(SynchronousTestCase):
             ApiRoute("GET", "/events", Permission.TAP, self.events, "Stream."),
         ]
         self.clock = Clock()
-        self.resource = ApiResource(RouteTable(routes), self.keeper, "console", "https://console.example", self.clock)
+        self.resource = ApiResource(
+            RouteTable(routes),
+            Callers(self.keeper, self.clock.seconds),
+            "console",
+            "https://console.example",
+            self.clock,
+        )
         self.wire = Wire(root=self.resource, limits=CONSOLE_LIMITS, consumer=NoMessages())
 
     async def handle(self, call: ApiCall) -> object:

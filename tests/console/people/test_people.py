@@ -17,6 +17,7 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.console.api.test_dispatch import request
 from tests.console.direct_store import DirectStore
 from tests.http.wire import Response, Wire
+from webhookrx.console.api.callers import Callers
 from webhookrx.console.api.dispatch import CONSOLE_LIMITS, ApiResource
 from webhookrx.console.api.table import RouteTable
 from webhookrx.console.console import Console, ConsoleSettings
@@ -44,7 +45,13 @@ class PeopleCase(SynchronousTestCase):
         self.patch(passwords, "verify_password", self.verify)
         self.store = self.make_store()
         self.console = Console(ConsoleSettings("", ORIGIN), self.store, self.clock, self.clock.seconds)
-        root = ApiResource(RouteTable(CONSOLE_ROUTES), self.console.people, self.console, ORIGIN, self.clock)
+        root = ApiResource(
+            RouteTable(CONSOLE_ROUTES),
+            Callers(self.console.people, self.clock.seconds),
+            self.console,
+            ORIGIN,
+            self.clock,
+        )
         self.wire = Wire(root=root, limits=CONSOLE_LIMITS, consumer=NoMessages())
 
     def make_store(self) -> Any:

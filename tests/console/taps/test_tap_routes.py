@@ -12,6 +12,7 @@ import msgspec
 from tests.console.api.test_dispatch import TOKEN, Keeper, request
 from tests.console.taps.tapping import TapCase, message
 from tests.http.wire import Wire
+from webhookrx.console.api.callers import Callers
 from webhookrx.console.api.dispatch import CONSOLE_LIMITS, ApiResource
 from webhookrx.console.api.table import RouteTable
 from webhookrx.console.taps.tap_routes import ROUTES
@@ -23,7 +24,13 @@ class TapRoutesTests(TapCase):
         super().setUp()
         self.keeper = Keeper()
         self.keeper.tap = True
-        root = ApiResource(RouteTable(ROUTES), self.keeper, self.console, "https://console.example", self.clock)
+        root = ApiResource(
+            RouteTable(ROUTES),
+            Callers(self.keeper, self.clock.seconds),
+            self.console,
+            "https://console.example",
+            self.clock,
+        )
         self.wire = Wire(root=root, limits=CONSOLE_LIMITS, consumer=NoMessages())
         self.api = root
         self.fra = self.reported("fra-1")

@@ -5,9 +5,7 @@ Takes each request to its route: refused as early as possible, checked, handled,
 from __future__ import annotations
 
 import hmac
-from collections.abc import Awaitable
-from typing import Any, Final, Protocol
-from urllib.parse import urlsplit
+from typing import Any, Final
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -17,7 +15,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
-from webhookrx.console.api.call_room import STREAMS_OF_PERSON, CallRoom, Places
+from webhookrx.console.api.callers import STREAMS_OF_PERSON, Callers, Places
 from webhookrx.console.api.pieces import ServedPieces
 from webhookrx.console.api.principal import Permission, Principal
 from webhookrx.console.api.problems import (
@@ -47,11 +45,11 @@ from webhookrx.console.api.reading import (
 from webhookrx.console.api.route import Answer, ApiCall, ApiRoute, EventStream, PieceStream
 from webhookrx.console.api.streams import ServedStream
 from webhookrx.console.api.table import PREFIX, Matched, RouteTable
+from webhookrx.console.exchange import HEADERS, SAFE_METHODS, ConsoleAddress, head_of, place_of, write_answer
 from webhookrx.errors import StoreFull, StoreUnavailable
 from webhookrx.http.answers import FixedAnswer
 from webhookrx.http.interfaces import IEarlyResource, Verdict
-from webhookrx.intake.client_address import normal_ip, sender_of
-from webhookrx.intake.head import Head, Peer
+from webhookrx.intake.head import Head
 from webhookrx.settings import Limits, MiB
 
 #: Limits of the console's port: bodies are files of rules at most, and a stream pings each 15 s.
@@ -63,34 +61,8 @@ MOST_BODIES: Final = 32 * MiB
 FOR_SMALL_BODIES: Final = 8 * MiB
 """Of those, what small ones alone may take: all but pushes of large files."""
 
-MOST_CALLS: Final = 64
-"""Calls that are handled at a time; further ones get 503."""
-
 MOST_STREAMS: Final = 50
 """Streams that are open at a time."""
-
-POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; "
-    "frame-ancestors 'none'; base-uri 'none'"
-)
-
-#: Beside HSTS, which each answer over TLS has.
-HEADERS: Final = (
-    ("Content-Security-Policy", POLICY),
-    ("X-Content-Type-Options", "nosniff"),
-    ("Referrer-Policy", "no-referrer"),
-    ("Cache-Control", "no-store"),
-    ("Cross-Origin-Resource-Policy", "same-origin"),
-)
-
-_SAFE: Final = ("GET", "HEAD")
-
-
-class Doorkeeper(Protocol):
-    """Knows callers by what they show."""
-
-    def identify(self, shown: Shown) -> Awaitable[Principal | None]:
-        """Return who shows this, as of now; None when nobody does."""
 
 
 @implementer(IEarlyResource)
@@ -98,6 +70,7 @@ class ApiResource(Resource):
     """
     The root of the API.
 
+    @param callers: see L{Callers}; pages have the same.
     @param console: see L{ApiCall}.
     @param url: the console's, such as C{https://console.example:8443}.
     @param clock: for pings of streams and looks at the rights of who reads them.
@@ -107,18 +80,13 @@ class ApiResource(Resource):
     wanted = WANTED
     _log = Logger()
 
-    def __init__(self, table: RouteTable, doorkeeper: Doorkeeper, console: Any, url: str, clock: Any) -> None:
+    def __init__(self, table: RouteTable[ApiRoute], callers: Callers, console: Any, url: str, clock: Any) -> None:
         super().__init__()
-        parts = urlsplit(url)
         self._table = table
-        self._doorkeeper = doorkeeper
+        self._callers = callers
         self._console = console
-        # Browsers leave the port of their scheme out (URL standard, section 4.2).
-        self._host = parts.netloc.lower().removesuffix({"https": ":443", "http": ":80"}.get(parts.scheme, "?"))
-        self._origin = f"{parts.scheme}://{self._host}"
+        self._address = ConsoleAddress.of(url)
         self._clock = clock
-        self._calls = 0
-        self._room = CallRoom(clock.seconds, MOST_CALLS)
         self._readers = Places(MOST_STREAMS, STREAMS_OF_PERSON)
         self._streams: set[ServedStream | ServedPieces] = set()
 
@@ -127,7 +95,7 @@ class ApiResource(Resource):
     def dispatch(self, head: Head) -> Verdict:
         """See L{IEarlyResource.dispatch}: what can't become a call is refused before its body is read."""
         try:
-            check_host(head, self._host)
+            check_host(head, self._address.host)
             matched = self._table.match(head.method.decode("latin-1"), head.path)
             self._check_head(head, matched)
             check_body_head(head, matched.route)
@@ -136,22 +104,18 @@ class ApiResource(Resource):
             return FixedAnswer(problem.kind.status, _encoded(problem), lines.encode(), PROBLEM_TYPE.encode(), once=True)
         return None
 
-    def _check_head(self, head: Head, matched: Matched) -> Shown:
+    def _check_head(self, head: Head, matched: Matched[ApiRoute]) -> Shown:
         shown = shown_by(head)
         if matched.route.permission is not Permission.ANYONE and shown == Shown():
             raise ApiProblem(NOT_SIGNED_IN)
-        if matched.route.method not in _SAFE and shown.token is None:
-            check_site(head, self._origin, required=shown.cookie is not None)
+        if matched.route.method not in SAFE_METHODS and shown.token is None:
+            check_site(head, self._address.origin, required=shown.cookie is not None)
         return shown
 
     # -- with the body -------------------------------------------------------------------------------------------
 
     def render(self, request: Any) -> int:
         """See L{twisted.web.resource.IResource.render}."""
-        if self._calls >= MOST_CALLS:
-            self._refuse(request, ApiProblem(BUSY, headers=(("Retry-After", "1"),)))
-            return NOT_DONE_YET
-        self._calls += 1
         gone: list[object] = []
         request.notifyFinish().addBoth(gone.append)
         Deferred.fromCoroutine(self._serve(request, gone)).addErrback(self._failed, request, gone)
@@ -159,49 +123,33 @@ class ApiResource(Resource):
 
     async def _serve(self, request: Any, gone: list[object]) -> None:
         try:
-            head = _head_of(request)
-            check_host(head, self._host)
+            head = head_of(request)
+            check_host(head, self._address.host)
             matched = self._table.match(head.method.decode("latin-1"), head.path)
             shown = self._check_head(head, matched)
             content = request.content.read()
-            with self._room.of_stranger(shown, sender_of(head.peer.ip)):
-                principal = await self._identified(head, matched.route, shown)
-                answer = None if principal else await self._handled(head, matched, shown, None, content)
-            if principal is not None:
-                with self._room.of_person(principal.name):
-                    answer = await self._handled(head, matched, shown, principal, content)
+            reader = ""
+
+            async def handle(principal: Principal | None) -> object:
+                nonlocal reader
+                reader = "" if principal is None else principal.name
+                _check_rights(head, matched.route, principal)
+                return await self._handled(head, matched, shown, principal, content)
+
+            answer = await self._callers.serve(shown, head.peer.ip, handle)
         except (ApiProblem, StoreUnavailable) as error:
             if not gone:
                 self._refuse(request, error if isinstance(error, ApiProblem) else _of_store(error))
             return
-        finally:
-            self._calls -= 1
         if gone:
             return
         if isinstance(answer, (EventStream, PieceStream)):
-            self._stream(request, answer, matched, shown, "" if principal is None else principal.name)
+            self._stream(request, answer, matched, shown, reader)
         else:
             self._answer(request, answer, matched)
 
-    async def _identified(self, head: Head, route: ApiRoute, shown: Shown) -> Principal | None:
-        principal = None
-        if shown != Shown():
-            principal = await self._doorkeeper.identify(shown)
-            self._room.remember(shown, good=principal is not None)
-        if route.permission is Permission.ANYONE:
-            return principal
-        if principal is None:
-            raise ApiProblem(NOT_SIGNED_IN)
-        if not principal.may(route.permission):
-            raise ApiProblem(FORBIDDEN, f"It needs the right: {route.permission.value}.")
-        if principal.session_id and route.method not in _SAFE:
-            tokens = head.values(CSRF_HEADER)
-            if len(tokens) != 1 or not hmac.compare_digest(tokens[0], principal.csrf.encode()):
-                raise ApiProblem(CROSS_SITE, "X-CSRF-Token is missing, or of another session.")
-        return principal
-
     async def _handled(
-        self, head: Head, matched: Matched, shown: Shown, principal: Principal | None, content: bytes
+        self, head: Head, matched: Matched[ApiRoute], shown: Shown, principal: Principal | None, content: bytes
     ) -> object:
         route = matched.route
         body, yaml = read_body(content, check_body_head(head, route), route)
@@ -225,7 +173,7 @@ class ApiResource(Resource):
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _answer(self, request: Any, answer: object, matched: Matched) -> None:
+    def _answer(self, request: Any, answer: object, matched: Matched[ApiRoute]) -> None:
         if not isinstance(answer, Answer):
             answer = Answer(answer, 204 if answer is None else matched.route.status, matched.route.gives)
         body = answer.body
@@ -233,24 +181,24 @@ class ApiResource(Resource):
         headers = [*HEADERS, *answer.headers]
         if answer.etag:
             headers.append(("ETag", f'"{answer.etag}"'))
-        _write(request, answer.status, answer.content_type if encoded else "", headers, encoded)
+        write_answer(request, answer.status, answer.content_type if encoded else "", headers, encoded)
 
     def _refuse(self, request: Any, problem: ApiProblem) -> None:
-        _write(request, problem.kind.status, PROBLEM_TYPE, _headers_of(problem), _encoded(problem))
+        write_answer(request, problem.kind.status, PROBLEM_TYPE, _headers_of(problem), _encoded(problem))
 
     def _failed(self, failure: Failure, request: Any, gone: list[object]) -> None:
         # Only the class: its message may hold what the caller has sent.
         self._log.error(
-            "A call of the API failed: {kind} {where}", kind=type(failure.value).__name__, where=_where(failure)
+            "A call of the API failed: {kind} {where}", kind=type(failure.value).__name__, where=place_of(failure)
         )
         if not gone and not request.startedWriting:
             self._refuse(request, ApiProblem(FAILED_CALL))
 
     def _stream(
-        self, request: Any, stream: EventStream | PieceStream, matched: Matched, shown: Shown, reader: str
+        self, request: Any, stream: EventStream | PieceStream, matched: Matched[ApiRoute], shown: Shown, reader: str
     ) -> None:
         if request.method == b"HEAD":
-            _write(request, 200, "", list(HEADERS), b"")
+            write_answer(request, 200, "", list(HEADERS), b"")
             return
         if not self._readers.take(reader):
             self._refuse(request, ApiProblem(BUSY, "There are too many streams.", headers=(("Retry-After", "5"),)))
@@ -259,7 +207,7 @@ class ApiResource(Resource):
             request.setHeader(name.encode(), value.encode())
 
         async def still_may() -> bool:
-            principal = await self._doorkeeper.identify(shown)
+            principal = await self._callers.identify(shown)
             return principal is not None and principal.may(matched.route.permission)
 
         def over(served: ServedStream | ServedPieces) -> None:
@@ -281,25 +229,24 @@ class ApiResource(Resource):
             served.end("stopping")
 
 
+def _check_rights(head: Head, route: ApiRoute, principal: Principal | None) -> None:
+    """
+    @raise ApiProblem: who calls may not call this route.
+    """
+    if route.permission is Permission.ANYONE:
+        return
+    if principal is None:
+        raise ApiProblem(NOT_SIGNED_IN)
+    if not principal.may(route.permission):
+        raise ApiProblem(FORBIDDEN, f"It needs the right: {route.permission.value}.")
+    if principal.session_id and route.method not in SAFE_METHODS:
+        tokens = head.values(CSRF_HEADER)
+        if len(tokens) != 1 or not hmac.compare_digest(tokens[0], principal.csrf.encode()):
+            raise ApiProblem(CROSS_SITE, "X-CSRF-Token is missing, or of another session.")
+
+
 def _of_store(error: StoreUnavailable) -> ApiProblem:
     return ApiProblem(DISK_FULL if isinstance(error, StoreFull) else BUSY, headers=(("Retry-After", "5"),))
-
-
-def _head_of(request: Any) -> Head:
-    uri: bytes = request.uri
-    path, question, query = uri.partition(b"?")
-    headers = [(name.lower(), value) for name, values in request.requestHeaders.getAllRawHeaders() for value in values]
-    peer = request.getClientAddress()
-    host = getattr(peer, "host", None)
-    # An IPv4 address in IPv6 clothes would be of one network with all others.
-    ip = None if host is None else normal_ip(host) or host
-    return Head(
-        request.method,
-        path,
-        query if question else None,
-        headers,
-        Peer(ip or "127.0.0.1", None if ip is None else peer.port, request.isSecure()),
-    )
 
 
 def _headers_of(problem: ApiProblem) -> list[tuple[str, str]]:
@@ -311,24 +258,4 @@ def _encoded(problem: ApiProblem) -> bytes:
     return msgspec.json.encode(problem.document())
 
 
-def _write(request: Any, status: int, content_type: str, headers: list[tuple[str, str]], body: bytes) -> None:
-    request.setResponseCode(status)
-    request.responseHeaders.removeHeader(b"content-type")
-    request.defaultContentType = None
-    if content_type:
-        request.setHeader(b"Content-Type", content_type.encode())
-    for name, value in headers:
-        request.responseHeaders.addRawHeader(name.encode(), value.encode())
-    if status != 204:
-        request.setHeader(b"Content-Length", b"%d" % len(body))
-    if request.method != b"HEAD":
-        request.write(body)
-    request.finish()
-
-
-def _where(failure: Failure) -> str:
-    frames = failure.frames or failure.stack
-    return f"{frames[-1][1]}:{frames[-1][2]}" if frames else "unknown"
-
-
-__all__ = ["CONSOLE_LIMITS", "PREFIX", "ApiResource", "Doorkeeper"]
+__all__ = ["CONSOLE_LIMITS", "PREFIX", "ApiResource"]

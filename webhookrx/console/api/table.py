@@ -5,38 +5,54 @@ A table of routes, in which each is found by method and path.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import unquote_to_bytes
 
 from webhookrx.console.api.problems import BAD_METHOD, NOT_FOUND, ApiProblem
-from webhookrx.console.api.route import ApiRoute
 
 PREFIX: Final = "/api/v1"
 
 
-class Matched(NamedTuple):
+class Route(Protocol):
+    """What is found by its method and path, see L{webhookrx.console.api.route.ApiRoute}."""
+
+    @property
+    def method(self) -> str:
+        """Such as C{GET}."""
+
+    @property
+    def path(self) -> str:
+        """Below the prefix, with parameters in braces."""
+
+
+R = TypeVar("R", bound=Route)
+
+
+class Matched(NamedTuple, Generic[R]):
     """A route, and the parameters of a path that it takes."""
 
-    route: ApiRoute
+    route: R
     parameters: dict[str, str]
 
 
-class RouteTable:
+class RouteTable(Generic[R]):
     """
     Finds routes by method and path. A path is taken as it is written: no dot segments, no doubled or encoded slashes.
 
+    @param prefix: what paths of requests have before those of routes.
     @raise ValueError: two routes are the same, or one can't be as it is.
     """
 
-    def __init__(self, routes: Iterable[ApiRoute]) -> None:
+    def __init__(self, routes: Iterable[R], prefix: str = PREFIX) -> None:
         self.routes = tuple(routes)
-        self._by_length: dict[int, list[tuple[tuple[_Segment, ...], dict[str, ApiRoute]]]] = {}
+        self._prefix = f"{prefix}/".encode()
+        self._by_length: dict[int, list[tuple[tuple[_Segment, ...], dict[str, R]]]] = {}
         for route in self.routes:
             self._add(route)
         for shapes in self._by_length.values():
             shapes.sort(key=lambda shape: [bool(segment.name) for segment in shape[0]])
 
-    def _add(self, route: ApiRoute) -> None:
+    def _add(self, route: R) -> None:
         shape = tuple(_segment(text) for text in route.path.split("/")[1:])
         if not route.path.startswith("/") or route.method not in ("GET", "POST", "PUT", "PATCH", "DELETE"):
             raise ValueError(f"{route.method} {route.path}")
@@ -49,17 +65,16 @@ class RouteTable:
             raise ValueError(f"{route.method} {route.path} is there twice")
         methods[route.method] = route
 
-    def match(self, method: str, path: bytes) -> Matched:
+    def match(self, method: str, path: bytes) -> Matched[R]:
         """
         Return the route of a request. HEAD is GET.
 
         @param path: raw, without the query.
         @raise ApiProblem: there is none.
         """
-        prefix = PREFIX.encode() + b"/"
-        if not path.startswith(prefix) or len(path) > 2048:
+        if not path.startswith(self._prefix) or len(path) > 2048:
             raise ApiProblem(NOT_FOUND)
-        raw = path[len(prefix) :].split(b"/")
+        raw = path[len(self._prefix) :].split(b"/")
         for shape, methods in self._by_length.get(len(raw), ()):
             parameters: dict[str, str] = {}
             if all(segment.takes(text, parameters) for segment, text in zip(shape, raw, strict=True)):

@@ -38,7 +38,7 @@ MOST_LOGINS = 16
 
 class People:
     """
-    A L{webhookrx.console.api.dispatch.Doorkeeper} by the store of a console.
+    A L{webhookrx.console.api.callers.Doorkeeper} by the store of a console.
 
     @param console: the L{webhookrx.console.console.Console}.
     @ivar passwords: its threads are to be started and stopped with the console.
@@ -54,7 +54,7 @@ class People:
         self._refused = RefusedAddresses(console.reactor.seconds)
 
     async def identify(self, shown: Shown) -> Principal | None:
-        """See L{webhookrx.console.api.dispatch.Doorkeeper.identify}."""
+        """See L{webhookrx.console.api.callers.Doorkeeper.identify}."""
         store, now = self._console.store, self._console.clock()
         if shown.token is not None:
             secret = shown.token

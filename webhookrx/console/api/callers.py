@@ -1,17 +1,22 @@
 """
-The room for calls: how many one caller may have under way, so that nobody takes the place of all others.
+Who calls, and how many calls each may have under way, so that nobody takes the place of all others.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Final
+from typing import Final, Protocol, TypeVar
 
+from webhookrx.console.api.principal import Principal
 from webhookrx.console.api.problems import BUSY, ApiProblem
 from webhookrx.console.api.reading import Shown
+from webhookrx.intake.client_address import sender_of
+
+MOST_CALLS: Final = 64
+"""Calls that are handled at a time; further ones get 503."""
 
 MOST_OF_STRANGERS: Final = 32
 MOST_OF_ADDRESS: Final = 8
@@ -27,6 +32,8 @@ KNOWN_FOR: Final = 300.0
 """Seconds for which it is remembered that a session or token was good. It is asked each time all the same."""
 
 _MOST_KNOWN: Final = 10_000
+
+T = TypeVar("T")
 
 
 class Places:
@@ -59,28 +66,60 @@ class Places:
             del self._taken[key]
 
 
-class CallRoom:
+class Doorkeeper(Protocol):
+    """Knows callers by what they show."""
+
+    def identify(self, shown: Shown) -> Awaitable[Principal | None]:
+        """Return who shows this, as of now; None when nobody does."""
+
+
+class Callers:
     """
-    Gives calls their places: first those of strangers at one address, then, once it is known who calls, those of a
-    person. Whoever has called a while ago by the same session or token is no stranger, so that a flood from the same
-    address does not lock people out who work.
+    Knows who calls the API and the pages, and gives their calls places: first those of strangers at one address, then,
+    once it is known who calls, those of a person. Whoever has called a while ago by the same session or token is no
+    stranger, so that a flood from the same address does not lock people out who work.
 
     @param seconds: monotonic.
     """
 
-    def __init__(self, seconds: Callable[[], float], most: int) -> None:
+    def __init__(self, doorkeeper: Doorkeeper, seconds: Callable[[], float]) -> None:
+        self._doorkeeper = doorkeeper
         self._seconds = seconds
+        self._calls = 0
         self._strangers = Places(MOST_OF_STRANGERS, MOST_OF_ADDRESS)
-        self._people = Places(most, MOST_OF_PERSON)
+        self._people = Places(MOST_CALLS, MOST_OF_PERSON)
         self._known: OrderedDict[bytes, float] = OrderedDict()
 
-    @contextmanager
-    def of_stranger(self, shown: Shown, network: str) -> Iterator[None]:
+    async def serve(self, shown: Shown, ip: str, handle: Callable[[Principal | None], Awaitable[T]]) -> T:
         """
-        Have a place until it is known who calls.
+        Return what C{handle} does for a caller, who has a place meanwhile.
 
-        @raise ApiProblem: there is none.
+        @param ip: the caller's.
+        @raise ApiProblem: there is no place; or what C{handle} raises.
         """
+        if self._calls >= MOST_CALLS:
+            raise ApiProblem(BUSY, headers=(("Retry-After", "1"),))
+        self._calls += 1
+        try:
+            with self._place_of_stranger(shown, sender_of(ip)):
+                principal = await self.identify(shown)
+                if principal is None:
+                    return await handle(None)
+            with self._place_of_person(principal.name):
+                return await handle(principal)
+        finally:
+            self._calls -= 1
+
+    async def identify(self, shown: Shown) -> Principal | None:
+        """Return who shows this, as of now; None when nobody does."""
+        if shown == Shown():
+            return None
+        principal = await self._doorkeeper.identify(shown)
+        self._remember(shown, good=principal is not None)
+        return principal
+
+    @contextmanager
+    def _place_of_stranger(self, shown: Shown, network: str) -> Iterator[None]:
         if self._is_known(shown):
             yield
             return
@@ -92,12 +131,7 @@ class CallRoom:
             self._strangers.give_back(network)
 
     @contextmanager
-    def of_person(self, name: str) -> Iterator[None]:
-        """
-        Have a place while the call of a person is handled.
-
-        @raise ApiProblem: there is none.
-        """
+    def _place_of_person(self, name: str) -> Iterator[None]:
         if not self._people.take(name):
             raise _busy(f"You have {MOST_OF_PERSON} calls under way, which is the most for one person.")
         try:
@@ -105,8 +139,7 @@ class CallRoom:
         finally:
             self._people.give_back(name)
 
-    def remember(self, shown: Shown, *, good: bool) -> None:
-        """Note whether what a caller has shown is good."""
+    def _remember(self, shown: Shown, *, good: bool) -> None:
         key = _digest(shown)
         self._known.pop(key, None)
         if good:
