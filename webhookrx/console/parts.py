@@ -4,9 +4,9 @@ The parts of a console, in the order in which they start.
 
 from __future__ import annotations
 
-from webhookrx.console.api_part import ApiPart
 from webhookrx.console.console import Console
 from webhookrx.console.routers.part import RoutersPart
+from webhookrx.console.web_part import WebPart
 
 
 def add_parts(console: Console) -> None:
@@ -15,5 +15,5 @@ def add_parts(console: Console) -> None:
     console.parts.append(RoutersPart(console))
     console.parts.append(console.taps)
     console.parts.append(console.alarms)
-    # Add yours here; the API comes last, once all is there that it shows.
-    console.parts.append(ApiPart(console))
+    # Add yours here; API and pages come last, once all is there that they show.
+    console.parts.append(WebPart(console))

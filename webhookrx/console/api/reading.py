@@ -68,13 +68,19 @@ def shown_by(head: Head) -> Shown:
         if found is None:
             raise ApiProblem(NOT_SIGNED_IN, "Authorization is to be: Bearer wrxp_…")
         return Shown(token=found[1])
+    values = read_cookies(head, COOKIE)
+    return Shown(cookie=values[0] if len(values) == 1 and re.fullmatch(r"[A-Za-z0-9_-]{43}", values[0]) else None)
+
+
+def read_cookies(head: Head, wanted: str) -> list[str]:
+    """Return the values of all cookies of a name."""
     values = []
     for line in head.values(b"cookie")[:10]:
         for pair in _text(line).split(";"):
             name, _, value = pair.strip().partition("=")
-            if name == COOKIE:
+            if name == wanted:
                 values.append(value)
-    return Shown(cookie=values[0] if len(values) == 1 and re.fullmatch(r"[A-Za-z0-9_-]{43}", values[0]) else None)
+    return values
 
 
 def read_agent(head: Head) -> str:
@@ -128,7 +134,7 @@ def check_body_head(head: Head, route: ApiRoute) -> str:
         raise ApiProblem(LENGTH_MISSING)
     lengths = head.values(b"content-length")
     has_body = bool(lengths) and lengths != [b"0"]
-    if has_body and not _is_at_most(lengths[0], route.body_limit if _takes_body(route) else 0):
+    if has_body and not is_at_most(lengths[0], route.body_limit if _takes_body(route) else 0):
         raise ApiProblem(CALL_TOO_LARGE)
     types = head.values(b"content-type")
     if not has_body and not types:
@@ -148,7 +154,8 @@ def check_body_head(head: Head, route: ApiRoute) -> str:
     return media_type
 
 
-def _is_at_most(length: bytes, most: int) -> bool:
+def is_at_most(length: bytes, most: int) -> bool:
+    """Return whether a C{Content-Length} is a number that is not above C{most}."""
     # All digits count: zeros in front would hide those behind them.
     return length.isdigit() and len(length) <= _MOST_DIGITS and int(length) <= most
 

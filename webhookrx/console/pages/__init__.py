@@ -1,0 +1,3 @@
+"""
+The pages of the console for people: made here of what the API answers, and useful without a script.
+"""

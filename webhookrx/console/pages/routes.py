@@ -1,0 +1,34 @@
+"""
+All pages of the console, joined from those of each module.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from webhookrx.console.pages import (
+    activity,
+    alarms,
+    analytics,
+    overview,
+    routers,
+    rule_editor,
+    rules,
+    settings,
+    sign_in,
+    tap,
+)
+from webhookrx.console.pages.page import PageRoute
+
+PAGES: Final[tuple[PageRoute, ...]] = (
+    *overview.ROUTES,
+    *routers.ROUTES,
+    *rules.ROUTES,
+    *rule_editor.ROUTES,
+    *tap.ROUTES,
+    *analytics.ROUTES,
+    *alarms.ROUTES,
+    *activity.ROUTES,
+    *settings.ROUTES,
+    *sign_in.ROUTES,
+)
