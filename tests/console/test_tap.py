@@ -13,6 +13,8 @@ from twisted.plugin import getPlugins
 from twisted.python.usage import UsageError
 from twisted.trial.unittest import SynchronousTestCase
 
+from tests.test_packaging import setup_cfg
+from webhookrx.console import tap
 from webhookrx.console.settings import OPTIONS
 from webhookrx.console.tap import Options, makeService
 
@@ -78,3 +80,15 @@ class ConsoleOptionsTests(SynchronousTestCase):
             error = self.assertRaises(SystemExit, makeService, options)
         self.assertEqual(1, error.code)
         self.assertIn("webhookrx console init", err.getvalue())
+
+    def test_missing_packages(self) -> None:
+        """Without the packages of its extra one sentence says what to install."""
+        self.assertEqual(len(tap.EXTRA), len(setup_cfg()["options.extras_require"]["console"].split()))
+        self.patch(tap, "EXTRA", ("msgspec", "not_there"))
+        options = Options()
+        options.parseOptions(GOOD)
+        err = io.StringIO()
+        with redirect_stderr(err):
+            error = self.assertRaises(SystemExit, makeService, options)
+        self.assertEqual(os.EX_CONFIG, error.code)
+        self.assertRegex(err.getvalue(), r"not installed: not_there\. Run: pip install 'webhookrx\[console\]'")

@@ -1,6 +1,6 @@
 """
-Makes the pictures of the docs: C{python -m tests.system.console_pictures} starts a console with three routers, sends them
-messages, and writes C{docs/console/pictures/*.png}. It needs Chromium and the extra C{browser}.
+Makes the pictures of the docs: C{python -m tests.system.console_pictures} starts a console with three routers, sends
+them messages, and writes C{docs/console/pictures/*.png}. It needs Chromium and the extra C{browser}.
 """
 
 from __future__ import annotations
@@ -74,6 +74,10 @@ class Demo:
         wait_until(
             lambda: {each["status"] for each in self.shown()} == {"APPLIED", "BLOCKED"}, "the rules are there", 60
         )
+
+    def is_there(self) -> bool:
+        """Tell whether the routers run what they can."""
+        return {each["status"] for each in self.shown()} == {"APPLIED", "BLOCKED"}
 
     def rules(self) -> list[dict[str, Any]]:
         """Return the rules."""

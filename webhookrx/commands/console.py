@@ -137,7 +137,6 @@ def _print_first_admin(path: str, url: str, out: TextIO) -> None:
     secret = break_glass.offer_first_admin(path)
     # Behind the #: browsers send that to no server, and so no log of a proxy has it.
     print(f"The first admin signs up by this link, once and within an hour: {url}/first-admin#{secret}", file=out)
-    print(f"There is no page for it: send what stands behind the # to {url}/api/v1/first-admin.", file=out)
 
 
 def _url(asked: argparse.Namespace) -> str:

@@ -7,6 +7,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Final
 
 from twisted.application.service import IService
 from twisted.python import usage
@@ -18,6 +20,9 @@ from webhookrx.console.settings import OPTIONS, ConsoleSettings, resolve_console
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import CannotStart, ConfigError
 from webhookrx.version import version_line
+
+#: What the extra C{console} of setup.cfg installs, by the names of modules.
+EXTRA: Final = ("argon2", "jinja2", "joserfc", "markupsafe")
 
 
 class _ConsoleOptionTable(usage.Options):
@@ -122,8 +127,13 @@ def makeService(options: ConsoleOptions) -> IService:
     """
     Make the service of validated options, with its store opened.
 
-    @raise SystemExit: the store can't be opened; the reason is printed.
+    @raise SystemExit: the store can't be opened, or packages are missing; the reason is printed.
     """
+    missing = [name for name in EXTRA if find_spec(name) is None]
+    if missing:
+        sentence = f"A console needs what is not installed: {', '.join(missing)}. Run: pip install 'webhookrx[console]'"
+        print(error_lines(sentence), file=sys.stderr)
+        raise SystemExit(os.EX_CONFIG)
     # They import the reactor, which --help and --check do not need.
     from twisted.internet import reactor
 
