@@ -4,7 +4,7 @@ A thousand routers at one console: C{python -m benchmarks.fleet [--routers N] [-
 A whole console runs in a process of its own, with 200 rules. The routers are connections of this process by TLS with
 client certificates, each with a long poll. Printed are the memory of the console's process with all of them waiting,
 the time from the call that saves a rule to the last router that has its bundle, the time of a preview, the load of all
-reports, and the time until all have come again after the console was killed. Both processes share the machine.
+reports, how long pages take meanwhile, and the time until all have come again after the console was killed. Both processes share the machine.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from benchmarks.fleet.console import SITES, BenchmarkedConsole, make_token
+from benchmarks.fleet.pages import measure_pages, sign_in
 from webhookrx.console.routers.authority import make_authority
 from webhookrx.console.store.database import StoreWriter
 from webhookrx.management.agent_body import write_body
@@ -203,6 +204,7 @@ async def _measure(directory: str, contexts: list[ssl.SSLContext], token: str, c
         share = (console.processor_time - busy) / (time.monotonic() - began)
         print(f"reports of {connectors} connectors each: {share:.1%} of a core (goal: 15 % at most)")
         print(f"console's memory with a second connection of each router, for reports: {console.memory:.0f} MiB")
+        await asyncio.to_thread(measure_pages, console.port, sign_in(directory, "mara"))
         for each in reporting:
             each.cancel()
         console.kill()
