@@ -4,7 +4,8 @@ A thousand routers at one console: C{python -m benchmarks.fleet [--routers N] [-
 A whole console runs in a process of its own, with 200 rules. The routers are connections of this process by TLS with
 client certificates, each with a long poll. Printed are the memory of the console's process with all of them waiting,
 the time from the call that saves a rule to the last router that has its bundle, the time of a preview, the load of all
-reports, how long pages take meanwhile, and the time until all have come again after the console was killed. Both processes share the machine.
+reports, how long pages take meanwhile, and the time until all have come again after the console was killed. Both
+processes share the machine.
 """
 
 from __future__ import annotations
