@@ -102,10 +102,95 @@ class MaskedTests(SynchronousTestCase):
             f'{{"tokens": ["{SECRET}", ',
             f"api_key='{SECRET}' x",
             f'[{{"a": "{{\\"password\\": \\"{SECRET}\\"}}"',
+            f'{{"password"      :\n      "{SECRET}", "x": ',
+            f'{{"API Key": "{SECRET}", "x": ',
+            f'{{"pass\\u0077ord": "{SECRET}", "x": ',
+            f"user         = ann\npassword     = {SECRET}\n",
+            f"password = a,{SECRET};{SECRET}'{SECRET}&x=1",
+            f'password = "a\n{SECRET}"',
+            f'password = """\n{SECRET}\n"""',
+            f"password: |\n  {SECRET}\n",
+            f"passwords:\n - {SECRET}\n",
+            f"<a><Password>{SECRET}</Password></a>",
+            f"<s:Header><wsse:Password Type='x'><![CDATA[{SECRET}]]></wsse:Password></s:Header>",
+            f'<a><param name="password">{SECRET}</param></a>',
+            f'--b\r\nContent-Disposition: form-data; name="password"\r\n\r\n{SECRET}\r\n--b--',
+            f'{{"password":"{SECRET}"}}'.encode("utf-16").decode("utf-8", "replace"),
+            f'{{"password":"{SECRET}"}}'.encode("utf-16-be").decode("utf-8", "replace"),
         ):
             with self.subTest(text):
                 self.assert_hidden({"MESSAGE": text})
                 self.assert_hidden(text)
+
+    def test_repeated_names(self) -> None:
+        """A secret is masked in JSON that has a name twice, where only the last one is decoded."""
+        for text in (
+            f'{{"password":"{SECRET}","password":null}}',
+            f'{{"a":{{"password":"{SECRET}"}},"a":1}}',
+            f'[{{"password":"{SECRET}","password":""}}]',
+        ):
+            with self.subTest(text):
+                self.assert_hidden({"MESSAGE": text})
+                self.assertNotIn(b"hush", msgspec.json.encode(Masks().masked({"a": msgspec.Raw(text.encode())})[0]))
+
+    def test_names_beside_values(self) -> None:
+        """A secret is masked whose name is a value beside it, as some write headers."""
+        for value in (
+            {"headers": [{"name": "Authorization", "value": SECRET}]},
+            {"fields": [{"key": "api_key", "values": [SECRET]}]},
+            {"headers": [["Cookie", SECRET]]},
+            {"rawHeaders": ["Host", "a", "Authorization", SECRET]},
+        ):
+            with self.subTest(value):
+                self.assert_hidden(value)
+                self.assert_hidden({"MESSAGE": json.dumps(value)})
+        plain = {"labels": [{"name": "bug", "value": 1}], "tags": ["token", "bug"]}
+        self.assertEqual(Masks().masked(plain)[0], plain)
+
+    def test_telltales(self) -> None:
+        """What can't be anything but a secret is masked under any name."""
+        for text in (
+            f"Bearer {SECRET}",
+            f"-----BEGIN EC PRIVATE KEY-----\n{SECRET}\n-----END EC PRIVATE KEY-----",
+            f"https://ann:{SECRET}@example.com/",
+        ):
+            with self.subTest(text):
+                self.assert_hidden({"x": text})
+        self.assertEqual(
+            Masks().masked_text("bearer of good news, at http://a:80/"), "bearer of good news, at http://a:80/"
+        )
+
+    def test_more_names(self) -> None:
+        """Names are found to hold secrets in further spellings."""
+        for name in (
+            "passWord",
+            "PassPhrase",
+            "smtp_pass",
+            "userPwd",
+            "PIN",
+            "otp",
+            "cardCVC",
+            "HMAC",
+            "sig",
+            "clientAuth",
+        ):
+            with self.subTest(name):
+                self.assert_hidden({name: SECRET})
+        for name in ("passenger", "signal", "authors", "keyboard", "machine", "cardinal", "option"):
+            with self.subTest(name):
+                self.assertEqual(Masks().masked({name: "x"})[0], {name: "x"})
+
+    def test_many_names(self) -> None:
+        """A copy ends where it has looked at very many names, so that no sender has it take long."""
+        many = "".join(f"x{n}=1&" for n in range(9_000))
+        for text in (many, "".join(f"x{n}=%25&" for n in range(6_000)), "<a></a>" * 9_000):
+            with self.subTest(text[:10]):
+                shown = Masks().masked_text(f"{text}password={SECRET}")
+                self.assertTrue(shown.endswith(CUT))
+                self.assertNotIn("hush", shown)
+        copy, has_cut = Masks().masked({f"x{n}": 1 for n in range(5_000)})
+        self.assertTrue(has_cut)
+        self.assertLess(len(copy), 5_000)
 
     def test_other_texts_stay(self) -> None:
         """What is no secret in such a text stays."""

@@ -150,6 +150,14 @@ class MessageTests(TapsTestCase):
         self.message({})
         self.assertEqual(tap.counts, TapCounts(seen=3, matched=2, shown=2, not_looked_at=1))
 
+    def test_time_of_many(self) -> None:
+        """Once the time is spent on a message, further taps do not look at it."""
+        taps = [self.tap(), self.tap(), self.tap()]
+        self.source.takes = 0.030
+        self.message({})
+        self.assertEqual([tap.counts.not_looked_at for tap in taps], [0, 1, 1])
+        self.assertEqual([tap.counts.seen for tap in taps], [1, 1, 1])
+
     def test_failure(self) -> None:
         """A look that fails is counted, reported once, and nothing is raised."""
         problems: list[int] = []

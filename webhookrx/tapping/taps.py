@@ -50,6 +50,10 @@ class LookingTime:
         self._begun = now
         return self._left > 0
 
+    def is_over(self) -> bool:
+        """Return whether the look that was begun has taken all the time that there is."""
+        return self._clock() - self._begun >= self._left
+
     def end(self) -> None:
         """The look that was begun is over."""
         self._left -= self._clock() - self._begun
@@ -145,6 +149,10 @@ class Taps:
         view: _MaskedView | None = None
         for tap in taps:
             tap.counts.seen += 1
+            if self._time.is_over():
+                # Each tap may look at another point, which takes time of its own.
+                tap.counts.not_looked_at += 1
+                continue
             try:
                 if view is None:
                     shown = self._views[source].view(head, admission, body, receipt, verdict)
