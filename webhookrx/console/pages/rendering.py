@@ -85,7 +85,7 @@ def size(count: float | None) -> str:
     value = float(count)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if abs(value) < 1024:
-            return f"{value:.3g} {unit}"
+            return f"{value:.0f} {unit}" if abs(value) >= 1000 else f"{value:.3g} {unit}"
         value /= 1024
     return f"{value:,.1f} TiB"
 
