@@ -5,11 +5,12 @@ Tests for L{webhookrx.agent.file_checks}.
 from __future__ import annotations
 
 import os
+from datetime import datetime, timedelta
 
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.config.starting import NOW
-from tests.system.certificates import self_signed
+from tests.system.certificates import FAR_AWAY, self_signed
 from webhookrx.agent.file_checks import check_files
 from webhookrx.management.agent_protocol import CheckFilesCommand
 from webhookrx.settings import AgentSettings
@@ -21,9 +22,9 @@ class CheckFilesTests(SynchronousTestCase):
         os.mkdir(self.directory)
         self.settings = AgentSettings("https://c:1", "/none", key_directories=(self.directory,))
 
-    def states(self, *paths: str, key: str = "") -> list[str]:
+    def states(self, *paths: str, key: str = "", now: datetime = NOW) -> list[str]:
         command = CheckFilesCommand(id="c", paths=paths, key=key)
-        return [check_files(command, self.settings, NOW)[path] for path in paths]
+        return [check_files(command, self.settings, now)[path] for path in paths]
 
     def test_outside(self) -> None:
         """Of a file elsewhere nothing is told, not even whether it is there."""
@@ -38,3 +39,23 @@ class CheckFilesTests(SynchronousTestCase):
         self.assertEqual(["present", "present", "missing"], self.states(cert, key, f"{self.directory}/none"))
         self.assertEqual(["present"], self.states(cert, key=key))
         self.assertEqual(["does_not_fit"], self.states(cert, key=other))
+
+    def test_without_key(self) -> None:
+        """A certificate is judged also where its key is missing, or is a file of which nothing is told."""
+        for broken, state in ((b"-----BEGIN CERTIFICATE-----\n", "not_pem"), (b"", "not_pem")):
+            cert = os.path.join(self.directory, "broken.pem")
+            with open(cert, "wb") as file:
+                file.write(broken)
+            self.assertEqual([state, "missing"], self.states(cert, key := f"{self.directory}/none", key=key))
+            self.assertEqual([state, "not_allowed"], self.states(cert, "/etc/passwd", key="/etc/passwd"))
+        key, cert = self_signed("old").write(self.directory, "old")
+        os.remove(key)
+        self.assertEqual(["present", "missing"], self.states(cert, key, key=key))
+        self.assertEqual(["expired", "missing"], self.states(cert, key, key=key, now=FAR_AWAY + timedelta(days=1)))
+
+    def test_damaged_key(self) -> None:
+        """A key that is damaged is told of the key, and not of its certificate."""
+        key, cert = self_signed("host").write(self.directory, "host")
+        with open(key, "wb") as file:
+            file.write(b"-----BEGIN PRIVATE KEY-----\n")
+        self.assertEqual(["present", "not_pem"], self.states(cert, key, key=key))

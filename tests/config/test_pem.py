@@ -24,7 +24,7 @@ from tests.system.certificates import (
     write_hashed_directory,
 )
 from webhookrx.config.files import Snapshot
-from webhookrx.config.pem import check_tls_files, contents_of, load_key_and_chain, load_trust
+from webhookrx.config.pem import check_cert_file, check_tls_files, contents_of, load_key_and_chain, load_trust
 from webhookrx.diagnostics import ERROR, WARNING, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.settings import TLS, Listener, Source
@@ -220,6 +220,20 @@ class CheckTLSFilesTests(SynchronousTestCase):
         self.assert_error("did not sign certificate 1", "cert_file", cert_file=swapped)
         stranger = self.path("c", certificates_pem(OTHER.certificate))
         self.assert_error("did not sign certificate 2", "extra_chain_file", extra_chain_file=stranger)
+
+    def test_without_key(self) -> None:
+        """A certificate whose key is not at hand is judged by itself: PEM, order, and dates."""
+        swapped = self.path("b", certificates_pem(HOST.certificate, ROOT.certificate, INTERMEDIATE.certificate))
+        old = self.path("o", certificates_pem(ROOT.issue("host", not_after=NOW - timedelta(days=1)).certificate))
+        for path, codes in (
+            (self.cert_file, []),
+            (swapped, ["chain-order"]),
+            (old, ["certificate-expired"]),
+            (self.path("g", b"garbage"), ["tls-file-not-pem"]),
+            (os.path.join(self.directory, "none"), ["tls-file-missing"]),
+        ):
+            found = check_cert_file(path, NOW, Snapshot())
+            self.assertEqual([(code, path) for code in codes], [(each.code, each.named) for each in found])
 
     def test_dates(self) -> None:
         """A certificate that is out of its time, or nearly, is a warning: it may be renewed while we run."""

@@ -5,12 +5,13 @@ The states of files that a console asks about: of those below the host's directo
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from datetime import datetime
 
 from webhookrx.config.console_options import lies_below
 from webhookrx.config.files import Snapshot, read_file
-from webhookrx.config.pem import check_tls_files
-from webhookrx.diagnostics import ERROR
+from webhookrx.config.pem import check_cert_file, check_tls_files
+from webhookrx.diagnostics import ERROR, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import CheckFilesCommand, FileState
 from webhookrx.management.file_states import state_of
@@ -26,11 +27,21 @@ def check_files(command: CheckFilesCommand, settings: AgentSettings, now: dateti
     allowed = (*settings.key_directories, *settings.data_directories)
     states = {path: _state(path, allowed) for path in command.paths}
     first = command.paths[0]
-    if command.key and states[first] == "present" and _state(command.key, allowed) == "present":
-        found = check_tls_files(TLS(command.key, first), now, Snapshot())
-        worst = sorted(found, key=lambda each: each.severity != ERROR)
-        states[first] = next((state for state in map(state_of, worst) if state != "present"), "present")
+    if command.key and states[first] == "present":
+        # Without a key to hold against it, a certificate is judged alone.
+        if _state(command.key, allowed) == "present":
+            found = check_tls_files(TLS(command.key, first), now, Snapshot())
+        else:
+            found = check_cert_file(first, now, Snapshot())
+        for path in {first, command.key} & states.keys():
+            if states[path] == "present":
+                states[path] = _worst(each for each in found if each.named == path)
     return states
+
+
+def _worst(found: Iterable[Diagnostic]) -> FileState:
+    ordered = sorted(found, key=lambda each: each.severity != ERROR)
+    return next((state for state in map(state_of, ordered) if state != "present"), "present")
 
 
 def _state(path: str, allowed: tuple[str, ...]) -> FileState:

@@ -64,6 +64,21 @@ def check_tls_files(tls: TLS, now: datetime, files: Snapshot) -> list[Diagnostic
     return [msgspec.structs.replace(each, named=getattr(tls, str(each.path[0]))) for each in found]
 
 
+def check_cert_file(path: str, now: datetime, files: Snapshot) -> list[Diagnostic]:
+    """
+    Read a certificate, or the whole chain, whose key is not at hand, and return what is wrong with it.
+
+    @param now: the time, with its zone.
+    """
+    try:
+        chain = _load_chain(TLS("", path), files)
+        _check_order(chain)
+        found = [each for certificate in chain for each in certificate.check_dates(now)]
+    except _Stop as stop:
+        found = [stop.diagnostic]
+    return [msgspec.structs.replace(each, named=path) for each in found]
+
+
 def contents_of(sources: Iterable[Source], files: Snapshot) -> FileContents:
     """Return the contents of the files that the TLS of sources names, as far as they have been read."""
     paths: list[str] = []
