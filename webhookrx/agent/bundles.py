@@ -136,8 +136,8 @@ class BundleLife:
         if self._refusal is not None:
             return "FAILED", self._refusal.error
         if router is None:
-            alone = "This receiver has sources of its own: it takes no rules of a console."
-            return ("FAILED", alone) if self._newest[1] else ("NONE", "")
+            # A receiver with sources of its own lacks nothing: rules are not for it, whatever has come.
+            return "NONE", ""
         if router.blocked:
             return "BLOCKED", router.blocked[0].text
         if router.not_taken:
