@@ -107,8 +107,10 @@ class ChartTests(SynchronousTestCase):
         hostile = "</title><script>alert(1)</script>\u202e"
         chart = chart_of(ChartLine(hostile, {START: 1}), ChartLine("b", {}))
         environment = Environment(loader=FileSystemLoader(TEMPLATES), autoescape=True, undefined=StrictUndefined)
-        source = '{% import "_chart.html" as c %}{{ c.time_chart(chart) }}{{ c.key(3) }}'
+        source = (
+            '{% import "_chart.html" as c %}{{ c.time_chart(chart) }}{{ c.key(3) }}'
             '{{ c.bar("37.5") }}{{ c.bar("1", "bad") }}'
+        )
         html = environment.from_string(source).render(chart=chart)
         check_html(html)
         self.assertNotIn("<script", html)
