@@ -45,8 +45,16 @@ class SyncLoopTests(SynchronousTestCase):
             raise self.problem
 
     def test_question(self) -> None:
-        """The console is told which bundle the router has, and how long it may wait."""
-        self.assertEqual(self.asked, [b"/agent/v1/sync?have=ab&wait=55"])
+        """The console is told which bundle the router has, and how long it may wait: not at all while it is away."""
+        at_once, later = b"/agent/v1/sync?have=ab&wait=0", b"/agent/v1/sync?have=ab&wait=55"
+        self.answer.callback(ConsoleAnswer(204, b""))
+        self.assertIsNone(self.loop.away_since)
+        self.clock.advance(LEAST_DISTANCE)
+        self.answer.errback(LinkFailed("It is away."))
+        self.clock.advance(LONGEST_PAUSE)
+        self.answer.callback(ConsoleAnswer(204, b""))
+        self.clock.advance(LEAST_DISTANCE)
+        self.assertEqual(self.asked, [at_once, later, at_once, later])
 
     def test_taken(self) -> None:
         """An answer is taken, and the next question follows a little later; so it does after 204."""

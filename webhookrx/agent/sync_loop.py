@@ -111,7 +111,9 @@ class SyncLoop:
 
     async def _turn(self) -> float:
         """Ask once, and return the seconds until the next question."""
-        path = b"%s?have=%s&wait=%d" % (SYNC, self._have().encode("ascii"), LONGEST_WAIT)
+        # One that has not answered is to do so at once, so that nobody reads for a minute that it is away.
+        wait = LONGEST_WAIT if self.away_since is None else 0
+        path = b"%s?have=%s&wait=%d" % (SYNC, self._have().encode("ascii"), wait)
         try:
             answer = await self._ask(path)
             if answer.status == 200:
