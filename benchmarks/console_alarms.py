@@ -84,7 +84,7 @@ class ManyRouters:
         self.routers = [router(number) for number in range(routers)]
         for each in self.routers:
             fleet.registry.add(each)
-        self._counting = RouterCounting(self.console.counts, self.console.rulebook)
+        self._counting = RouterCounting(self.console.counts, self.console.rulebook, self.console.reactor)
         self.number = 0
         self._began = time()
         self.held = self.waited = self.collected = 0.0
@@ -122,7 +122,8 @@ class ManyRouters:
             )
             router.seen_at = now
             router.gate = GateState(reasons=("/keys/key.pem is missing.",)) if is_wrong else GateState()
-            self._counting(router, self.number, CountsReport(begun=begun, since=begun, until=at, series=series))
+            counts = CountsReport(begun=begun, since=begun, until=at, series=series)
+            self.console.counts.take(router.guid, self.number, counts, self._counting.labels(router))
 
     async def measured(self, work: Callable[[], Awaitable[Any]]) -> tuple[float, float]:
         """Return the time and the processor time of some work; see also C{held}."""

@@ -147,17 +147,23 @@ class RouterCounts:
         @param number: that of the whole report, which counts from 1 in each process.
         @param now: nanoseconds since the epoch, by the clock of the console.
         """
+        return [each for each in self.differences(number, report, now) if each is not None]
+
+    def differences(self, number: int, report: CountsReport, now: int) -> Iterator[CountDifference | None]:
+        """
+        Yield what L{take} returns, one for each series of the report; None for one that has nothing new. The report is
+        counted once all of them were asked for, and no other may be taken in between.
+        """
         start = self.starts.get(report.begun)
         if start is not None and number <= start.number:
-            return []
+            return
         until = min(report.until, now)
         since = min(report.begun if start is None else start.until, until)
         before = {} if start is None else start.series
-        found = []
         for series in report.series:
             counted = counted_since(before.get(series.name), series)
-            if counted:
-                found.append(CountDifference(series.name, since, until, counted, min(series.last, now / SECOND)))
+            last = min(series.last, now / SECOND)
+            yield CountDifference(series.name, since, until, counted, last) if counted else None
         series_now = {series.name: series for series in report.series}
         joined = before | series_now
         # A router whose connectors have new names in each report does not fill the memory.
@@ -166,7 +172,6 @@ class RouterCounts:
         self.starts.move_to_end(report.begun)
         while len(self.starts) > MOST_STARTS:
             self.starts.popitem(last=False)
-        return found
 
 
 def counted_since(before: SeriesCounts | None, now: SeriesCounts) -> CountedPart:

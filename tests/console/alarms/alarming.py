@@ -110,7 +110,7 @@ class AlarmCase(PortCase):
         self.resource = RoutersResource(
             self.fleet,
             self.clock.seconds,
-            RouterCounting(counts, rulebook),
+            RouterCounting(counts, rulebook, self.clock),
             decode_apart=lambda decode, *arguments: succeed(decode(*arguments)),
         )
         for part in (counts, rulebook, self.alarms):

@@ -4,7 +4,7 @@ Tests for L{webhookrx.console.counts}.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from os.path import abspath
 from typing import Any
 
@@ -70,6 +70,55 @@ class ConsoleCountsTests(SynchronousTestCase):
             return sorted(((at, part) for at, _, part in read_whole(db, wanted)), key=lambda each: each[0])
 
         return self.store.reader.read(read)
+
+    def test_turns(self) -> None:
+        """A report of many connectors is counted in turns; nothing is written, and none other taken, in between."""
+        series = tuple(SeriesCounts(name=f"s{n}", messages=1) for n in range(50))
+        long = CountsReport(begun=(NOW - 30) * SECOND, since=0, until=NOW * SECOND, series=series)
+        gates: list[Deferred[None]] = []
+
+        async def turns(steps: Iterator[None]) -> AsyncIterator[None]:
+            for number, step in enumerate(steps):
+                yield step
+                if number % 20 == 19:
+                    gates.append(Deferred())
+                    await gates[-1]
+
+        def begin(work: Any) -> Deferred[Any]:
+            return Deferred.fromCoroutine(work)
+
+        first = begin(self.counts.take_in_turns(turns, "g", 1, long, labels))
+        written = begin(self.counts.write())
+        second = begin(self.counts.take_in_turns(turns, "h", 1, report(5), labels))
+        self.assertNoResult(first)
+        self.assertEqual(self.sums(), [])
+        for _ in range(10):
+            if gates:
+                gates.pop().callback(None)
+        self.successResultOf(first)
+        self.assertTrue(self.successResultOf(written))
+        self.successResultOf(second)
+        self.assertEqual(sum(part.messages for _, part in self.sums()), 50)
+        self.run_now(self.counts.write())
+        self.assertEqual(sum(part.messages for _, part in self.sums()), 55)
+
+    def test_forgotten_half_way(self) -> None:
+        """A router that is deleted while its report is counted leaves nothing behind."""
+        gate: Deferred[None] = Deferred()
+
+        async def turns(steps: Iterator[None]) -> AsyncIterator[None]:
+            for number, step in enumerate(steps):
+                yield step
+                if number == 60:
+                    await gate
+
+        series = tuple(SeriesCounts(name=f"s{n}", messages=1) for n in range(50))
+        long = CountsReport(begun=(NOW - 30) * SECOND, since=0, until=NOW * SECOND, series=series)
+        taking = Deferred.fromCoroutine(self.counts.take_in_turns(turns, "g", 1, long, labels))
+        self.counts.forget("g")
+        gate.callback(None)
+        self.successResultOf(taking)
+        self.assertEqual((self.counts.newest("g"), self.counts.last_messages("g")), (None, {}))
 
     def test_steps(self) -> None:
         """A report is summed in every step and both cubes; the next one is added to it."""

@@ -23,7 +23,7 @@ class RouterCountingTests(PortCase):
         self.done(rulebook.save(RULE, MARA, name=None, generation=None, as_written=False))
         self.counts = ConsoleCounts(self.store, lambda: self.wall, self.clock.seconds)
         self.done(self.counts.start())
-        self.resource._on_counts = RouterCounting(self.counts, rulebook)
+        self.resource._on_counts = RouterCounting(self.counts, rulebook, self.clock)
         self.reporting = self.router("fra-1", labels={"site": "fra"})
 
     def told(self, name: str, *states: ConnectorState) -> dict[str, object]:

@@ -585,6 +585,17 @@ class EarlyTests(PortCase):
         answers = [self.dispatch(b"POST", b"/agent/v1/enrol", "", 9, f"2001:db8::{each:x}") for each in range(11)]
         self.assertEqual(answers, [0] * 10 + [429])
 
+    def test_pace_of_reports(self) -> None:
+        """A router that brings very large reports one after the other is told 429, and others are not."""
+        fra, ber = self.router("fra-1"), self.router("ber-1")
+        prints = [next(iter(self.known(each).certificates)) for each in (fra, ber)]
+        answers = [self.dispatch(b"POST", b"/agent/v1/report", prints[0], 8 << 20) for _ in range(3)]
+        self.assertEqual(answers, [0, 0, 429])
+        self.assertEqual(self.dispatch(b"POST", b"/agent/v1/report", prints[1], 8 << 20), 0)
+        self.assertEqual(self.dispatch(b"GET", b"/agent/v1/sync", prints[0]), 0)
+        self.clock.advance(16)
+        self.assertEqual(self.dispatch(b"POST", b"/agent/v1/report", prints[0], 8 << 20), 0)
+
     def test_a_router_that_asks_too_often_waits(self) -> None:
         """After a burst of 40 a router is told 429, and others are not."""
         fra, ber = self.router("fra-1"), self.router("ber-1")

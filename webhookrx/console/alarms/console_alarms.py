@@ -108,7 +108,10 @@ class ConsoleAlarms:
 
     def _make_facts(self, now: float) -> FleetFacts:
         console = self._console
-        return FleetFacts(now, ConnectorFacts(console.counts, RouterCounting(console.counts, console.rulebook).labels))
+        return FleetFacts(
+            now,
+            ConnectorFacts(console.counts, RouterCounting(console.counts, console.rulebook, console.reactor).labels),
+        )
 
     def look_soon(self) -> None:
         """Let the next look come at once: something else is to be looked at."""

@@ -5,11 +5,11 @@ The counts of a console: takes the reports of routers, and writes them down once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Final
 
-from twisted.internet.defer import Deferred
+from twisted.internet.defer import Deferred, DeferredLock
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 
@@ -27,7 +27,15 @@ from webhookrx.console.store.history import StoreTransaction
 from webhookrx.console.store.interface import ConsoleStore
 from webhookrx.errors import StoreFull, StoreUnavailable
 from webhookrx.management.agent_protocol import MOST_CONNECTORS, CountsReport
-from webhookrx.management.rollups import SECOND, CountedPart, CountedStart, RouterCounts, parts_of, spread
+from webhookrx.management.rollups import (
+    SECOND,
+    CountDifference,
+    CountedPart,
+    CountedStart,
+    RouterCounts,
+    parts_of,
+    spread,
+)
 
 WRITE_INTERVAL: Final = 60
 """Seconds between two writes."""
@@ -80,6 +88,7 @@ class ConsoleCounts:
         self._newest: dict[str, CountsReport] = {}
         self._pending = _Pending()
         self._writing: _Pending | None = None
+        self._counting = DeferredLock()
         self.left = 0
 
     async def start(self) -> None:
@@ -115,17 +124,57 @@ class ConsoleCounts:
         @param labels: returns the labels of a connector of that router.
         @return: the last message of each connector for which something was counted, seconds since the epoch.
         """
+        last: dict[str, float] = {}
+        for _ in self._steps(router, number, report, labels, last):
+            pass
+        return last
+
+    async def take_in_turns(
+        self,
+        turns: Callable[[Iterator[None]], AsyncIterator[None]],
+        router: str,
+        number: int,
+        report: CountsReport,
+        labels: Callable[[str], SeriesLabels],
+    ) -> None:
+        """
+        Count a report as L{take} does, with other work in between: one of very many connectors takes long.
+
+        @param turns: yields what it gets, each when it is its turn.
+        """
+        # One at a time, and nothing is written that has one half.
+        await self._counting.acquire()
+        try:
+            async for _ in turns(self._steps(router, number, report, labels, {})):
+                pass
+        finally:
+            self._counting.release()
+
+    def _steps(
+        self,
+        router: str,
+        number: int,
+        report: CountsReport,
+        labels: Callable[[str], SeriesLabels],
+        last: dict[str, float],
+    ) -> Iterator[None]:
+        """Count a report in many short steps."""
         known = self._routers.get(router)
         if (known is None and len(self._routers) >= MOST_ROUTERS) or self._has_too_many(router):
             self.left += 1
-            return {}
+            return
         if known is None:
             known = self._routers[router] = RouterCounts()
-        last = {}
         self._newest[router] = report
-        differences = known.take(number, report, int(self._clock() * SECOND))
+        differences: list[CountDifference] = []
+        for found in known.differences(number, report, int(self._clock() * SECOND)):
+            if found is not None:
+                differences.append(found)
+            yield
         most_parts = parts_of(len(differences))
         for difference in differences:
+            if self._routers.get(router) is not known:
+                return  # it was deleted meanwhile
             connector = self._name(router, difference.connector)
             lasts = self._last[router]
             lasts[connector] = max(lasts[connector], difference.last)
@@ -140,9 +189,10 @@ class ConsoleCounts:
             self._pending.labels[key] = labels(connector)
             last[difference.connector] = difference.last
             self._pending.last[key] = max(difference.last, self._pending.last.get(key, 0.0))
-        # A copy: the next report changes it, perhaps while it is written.
-        self._pending.starts[router] = dict(known.starts)
-        return last
+            yield
+        if self._routers.get(router) is known:
+            # A copy: the next report changes it, perhaps while it is written.
+            self._pending.starts[router] = dict(known.starts)
 
     async def write(self) -> bool:
         """
@@ -152,16 +202,25 @@ class ConsoleCounts:
         """
         if self._writing is not None:
             return False
-        self._writing, self._pending = self._pending, _Pending()
-        pieces = list(self._writing.pieces())
+        await self._counting.acquire()
         try:
-            while pieces:
-                await self._store.write(partial(_write_piece, pieces[-1]))
-                pieces.pop()
+            if self._writing is not None:
+                return False
+            self._writing, self._pending = self._pending, _Pending()
+        finally:
+            self._counting.release()
+        # One piece is made while the one before is written.
+        pieces = self._writing.pieces()
+        left: list[_Pending] = []
+        try:
+            for piece in pieces:
+                left.append(piece)
+                await self._store.write(partial(_write_piece, piece))
+                left.clear()
         except (StoreFull, StoreUnavailable):
             return False
         finally:
-            for piece in pieces:
+            for piece in (*left, *pieces):
                 self._pending.put_before(piece)
             self._writing = None
         try:

@@ -5,10 +5,13 @@ Takes what routers have counted, with the labels by which analytics find it.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from webhookrx.console.counts.console_counts import ConsoleCounts
 from webhookrx.console.counts.count_tables import SeriesLabels
 from webhookrx.console.routers.registry import EnrolledRouter
+from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.rules.rulebook import Rulebook
 from webhookrx.management.agent_protocol import CountsReport
 from webhookrx.router.rules.router import DEFAULT_LABELS
@@ -17,19 +20,23 @@ from webhookrx.router.rules.router import DEFAULT_LABELS
 class RouterCounting:
     """
     Counts the reports of routers: C{on_counts} of L{webhookrx.console.routers.port.RoutersResource}.
+
+    @param reactor: does other work meanwhile.
     """
 
-    def __init__(self, counts: ConsoleCounts, rulebook: Rulebook) -> None:
+    def __init__(self, counts: ConsoleCounts, rulebook: Rulebook, reactor: Any) -> None:
         self._counts = counts
         self._rulebook = rulebook
+        self._reactor = reactor
 
-    def __call__(self, router: EnrolledRouter, number: int, report: CountsReport) -> None:
+    async def __call__(self, router: EnrolledRouter, number: int, report: CountsReport) -> None:
         """
         Count a report.
 
         @param number: of the report that it came with.
         """
-        self._counts.take(router.guid, number, report, self.labels(router))
+        labels = self.labels(router)
+        await self._counts.take_in_turns(partial(in_turns, self._reactor), router.guid, number, report, labels)
 
     def labels(self, router: EnrolledRouter) -> Callable[[str], SeriesLabels]:
         """

@@ -1,5 +1,5 @@
 """
-The pace of requests: token buckets by key, of which there is a bounded number.
+The pace of requests, or of their bytes: token buckets by key, of which there is a bounded number.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ class Pace:
         self._most = most
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
-    def allows(self, key: str, now: float) -> bool:
+    def allows(self, key: str, now: float, cost: float = 1) -> bool:
         """
         Return whether another request of a key may pass, and count it then.
 
         @param now: seconds of any clock that does not go back.
+        @param cost: what it takes; more than the burst never passes.
         """
         left, then = self._left.pop(key, (self._burst, now))
         left = min(self._burst, left + (now - then) * self._rate)
-        allowed = left >= 1
-        self._left[key] = (left - 1 if allowed else left, now)
+        allowed = left >= cost
+        self._left[key] = (left - cost if allowed else left, now)
         if len(self._left) > self._most:
             self._left.popitem(last=False)
         return allowed

@@ -91,7 +91,12 @@ class RoutersPart:
             self._port = RoutersPort(
                 console.reactor,
                 authority,
-                RoutersResource(fleet, time.monotonic, RouterCounting(console.counts, console.rulebook), console.taps),
+                RoutersResource(
+                    fleet,
+                    time.monotonic,
+                    RouterCounting(console.counts, console.rulebook, console.reactor),
+                    console.taps,
+                ),
                 settings.routers.socket,
                 settings.routers.text,
                 (urlsplit(settings.url).hostname or "localhost", "localhost", "127.0.0.1", "::1"),

@@ -8,8 +8,8 @@ nothing in a request can name another.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
-from typing import Any, Final, Protocol
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
 import msgspec
@@ -60,6 +60,11 @@ from webhookrx.management.tap_protocol import TAPS, TapEvents
 #: Bodies above this are decoded apart from the reactor.
 _LARGE: Final = 128 * 1024
 
+#: Bytes of reports that a router may bring in a second, and at once, since each takes time: one of 5,000 connectors has
+#: some 500 KiB.
+_REPORTED_A_SECOND: Final = 512 * 1024
+_REPORTED_AT_ONCE: Final = 2 * MOST_REPORT_BYTES
+
 #: Of a Content-Length.
 _MOST_DIGITS: Final = 19
 
@@ -102,6 +107,14 @@ _TOO_LARGE: Final = AgentRefused(413, "body_too_large")
 _TOO_FAST: Final = AgentRefused(429, "too_many", "These are too many requests.", 5)
 
 
+TakesCounts: TypeAlias = Callable[[EnrolledRouter, int, CountsReport], Awaitable[object]]
+"""Takes the counts of a router, with the number of its report."""
+
+
+async def _takes_no_counts(router: EnrolledRouter, number: int, counts: CountsReport) -> None:
+    """Leave them."""
+
+
 class HearsTaps(Protocol):
     """Hears what taps of routers show, each from the routers at which it is."""
 
@@ -117,7 +130,7 @@ class RoutersResource(Resource):
     """
     The root of the port.
 
-    @param on_counts: takes the counts of a router, with the number of its report.
+    @param on_counts: see L{TakesCounts}.
     @param taps: takes what taps of routers have shown.
     @param decode_apart: decodes large bodies.
     """
@@ -129,7 +142,7 @@ class RoutersResource(Resource):
         self,
         fleet: FleetOfRouters,
         monotonic: Callable[[], float],
-        on_counts: Callable[[EnrolledRouter, int, CountsReport], None] = lambda router, number, counts: None,
+        on_counts: TakesCounts = _takes_no_counts,
         taps: HearsTaps | None = None,
         decode_apart: Callable[..., Deferred[Any]] = deferToThread,
     ) -> None:
@@ -140,6 +153,7 @@ class RoutersResource(Resource):
         self._taps = taps
         self._decode_apart = decode_apart
         self._by_router = Pace(10, 40)
+        self._reported = Pace(_REPORTED_A_SECOND, _REPORTED_AT_ONCE)
         self._by_address = Pace(1, 10)
         self._enrolments = Pace(20, 100, 1)
 
@@ -149,14 +163,22 @@ class RoutersResource(Resource):
         """See L{IEarlyResource}: what may not ask anything has no body read."""
         client = head.peer.client
         try:
-            self._admit(head.method, head.path, None if client is None else client.fingerprint, head.peer.ip)
-            self._check_length(head)
+            router = self._admit(head.method, head.path, None if client is None else client.fingerprint, head.peer.ip)
+            length = self._check_length(head)
+            if (
+                router is not None
+                and head.path == REPORT
+                and not self._reported.allows(router.guid, self._now(), length)
+            ):
+                raise _TOO_FAST
         except AgentRefused as refused:
             return FixedAnswer(refused.status, refused.body, refused.extra, _PROBLEM, once=True)
         return None
 
-    def _admit(self, method: bytes, path: bytes, fingerprint: str | None, address: str) -> None:
+    def _admit(self, method: bytes, path: bytes, fingerprint: str | None, address: str) -> EnrolledRouter | None:
         """
+        Return the router that asks; None for an enrolment.
+
         @raise AgentRefused: it may not ask this.
         """
         if path == ENROL and method == b"POST":
@@ -164,10 +186,11 @@ class RoutersResource(Resource):
                 self._by_address.allows(sender_of(address), self._now()) and self._enrolments.allows("", self._now())
             ):
                 raise _TOO_FAST
-            return
+            return None
         router = self._router_of(fingerprint, path)
         if not self._by_router.allows(router.guid, self._now()):
             raise _TOO_FAST
+        return router
 
     def _router_of(self, fingerprint: str | None, path: bytes) -> EnrolledRouter:
         """
@@ -189,10 +212,15 @@ class RoutersResource(Resource):
             raise AgentRefused(403, ENROL_PENDING, f"The router waits: {why}.")
         return router
 
-    def _check_length(self, head: Head) -> None:
-        """A body has a length, and none above what its path takes: what is read is counted before it comes."""
+    def _check_length(self, head: Head) -> int:
+        """
+        Return the length of a body, which it has, and none above what its path takes: what is read is counted before it
+        comes.
+
+        @raise AgentRefused: it is otherwise.
+        """
         if head.method != b"POST":
-            return
+            return 0
         most = _LIMITS.get(head.path, TapEvents.most_bytes if head.path.startswith(TAPS) else MOST_REQUEST_BYTES)
         lengths = head.values(b"content-length")
         if len(lengths) != 1 or not lengths[0].isdigit():
@@ -200,6 +228,7 @@ class RoutersResource(Resource):
         # All digits count: zeros in front would hide those behind them.
         if len(lengths[0]) > _MOST_DIGITS or int(lengths[0]) > most:
             raise _TOO_LARGE
+        return int(lengths[0])
 
     # -- with the body -------------------------------------------------------------------------------------------
 
@@ -306,12 +335,12 @@ class RoutersResource(Resource):
             raise AgentRefused(
                 409, SEND_ALL, "The console does not have the report that this one builds upon."
             ) from None
+        for answer in report.answers:
+            fleet.polls.answered(router.guid, answer)
         if is_new:
             fleet.heard(router, facts, newest)
             if report.counts is not None:
-                self._on_counts(router, report.number, report.counts)
-        for answer in report.answers:
-            fleet.polls.answered(router.guid, answer)
+                await self._on_counts(router, report.number, report.counts)
         return 204, b""
 
     async def _events(self, router: EnrolledRouter, fingerprint: str, tap: bytes, body: bytes) -> tuple[int, bytes]:

@@ -38,7 +38,7 @@ async def choose(console: Console, fleet: FleetOfRouters, order: CheckedOrder) -
 
     @raise ApiProblem: the query takes too much work.
     """
-    counting = RouterCounting(console.counts, console.rulebook)
+    counting = RouterCounting(console.counts, console.rulebook, console.reactor)
     now = fleet.clock()
     chosen = ChosenRouters([], [])
     try:
