@@ -16,6 +16,7 @@ from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
 from webhookrx.console.routers import discovery_routes, preview_routes
 from webhookrx.console.routers import routes as router_routes
+from webhookrx.console.rules import revision_routes
 from webhookrx.console.rules import routes as rule_routes
 from webhookrx.console.taps import tap_routes
 
@@ -39,6 +40,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *router_routes.ROUTES,
     *discovery_routes.ROUTES,
     *rule_routes.ROUTES,
+    *revision_routes.ROUTES,
     *preview_routes.ROUTES,
     *tap_routes.ROUTES,
     *alarm_routes.ROUTES,

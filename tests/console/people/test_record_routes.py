@@ -11,7 +11,7 @@ from twisted.internet.defer import Deferred
 
 from tests.console.api.test_dispatch import request
 from tests.console.people.test_people import PeopleCase
-from webhookrx.console.store import history
+from webhookrx.console.store import audit, history
 from webhookrx.console.store.audit import note
 from webhookrx.console.store.history import Author, Change
 
@@ -113,6 +113,22 @@ class AuditRouteTests(RecordCase):
         older = self.page(f"/audit?before={newest['id']}&count=1")["entries"]
         self.assertEqual(rest[:1], older)
         self.assertEqual(403, self.ask("GET", "/audit", **self.theo).status)
+
+    def test_query(self) -> None:
+        """A query picks entries, in pages that have each once, by number and by work."""
+        self.patch(audit, "MOST_SCANNED", 7)
+        self.store.writer.write(
+            lambda tx: [note(tx, "otto" if n % 3 else "mara", "api", "192.0.2.9", "tap", f"t{n}") for n in range(30)]
+        )
+        found: list[str] = []
+        before: int | None = (1 << 53) - 1
+        while before is not None:
+            page = self.page(f"/audit?query=by%20=%20mara%20AND%20event%20=%20tap&count=4&before={before}")
+            self.assertLessEqual(len(page["entries"]), 4)
+            found += [each["name"] for each in page["entries"]]
+            before = page["next_before"]
+        self.assertEqual([f"t{n}" for n in range(29, -1, -1) if n % 3 == 0], found)
+        self.assertEqual(422, self.ask("GET", "/audit?query=by%20=%20(", **self.anna).status)
 
 
 class ExportTests(RecordCase):

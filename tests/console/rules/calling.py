@@ -21,6 +21,7 @@ from webhookrx.console.api.route import JSON_TYPE, Answer, ApiCall
 from webhookrx.console.api.table import RouteTable
 from webhookrx.console.console import Console
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
+from webhookrx.console.rules.revision_routes import ROUTES as REVISIONS
 from webhookrx.console.rules.routes import ROUTES
 from webhookrx.console.settings import ConsoleSettings
 
@@ -54,7 +55,7 @@ class RulesCalls:
         settings = ConsoleSettings(path, "https://console.example.net", read_only_rules=read_only_rules)
         self.console = Console(settings, self.store, Clock())
         self._case = case
-        self._table = RouteTable((*ROUTES, *RECORDS))
+        self._table = RouteTable((*ROUTES, *REVISIONS, *RECORDS))
         self.caller = Principal("mara", "editor", token_id="1")
         self.result(self.console.rulebook.start())
 

@@ -264,6 +264,46 @@ class PushTests(RulesCase):
         self.assertEqual(8082, self.call("GET", "/rules/c").facts["document"]["port"])
         self.assertEqual(404, self.call("POST", "/revisions/77:rollback").status)
 
+    def test_rollback_of_what_was_read(self) -> None:
+        """With the ETag of the rules, only they are rolled back."""
+        self.push()
+        self.call("DELETE", "/rules/b", if_match="g1")
+        self.assertEqual(412, self.call("POST", "/revisions/1:rollback", if_match="r1").status)
+        self.assertEqual(400, self.call("POST", "/revisions/1:rollback", if_match="g2").status)
+        self.assertEqual(["c"], self.names())
+        self.assertEqual("r3", self.call("POST", "/revisions/1:rollback", if_match="r2").etag)
+        self.assertEqual(["b", "c"], self.names())
+
+    def test_rollback_preview(self) -> None:
+        """What rolling back would change is told, and nothing is changed."""
+        self.push()
+        self.call("PUT", "/rules/c", {"name": "c", "protocol": "HTTP", "port": 9000}, if_match="g1")
+        self.call("DELETE", "/rules/b", if_match="g1")
+        self.call("POST", "/rules", A | {"port": 8090})
+        found = self.call("POST", "/revisions/1:preview")
+        self.assertEqual((200, "r4"), (found.status, found.etag))
+        plan = found.facts
+        self.assertEqual((["b"], ["a"], []), (plan["creates"], plan["deletes"], plan["findings"]))
+        (update,) = plan["updates"]
+        self.assertEqual("c", update["name"])
+        self.assertIn({"field": "port", "before": 9000, "after": 8082}, update["changes"])
+        self.assertEqual(["a", "c"], self.names())
+        self.call("POST", "/revisions/1:rollback", if_match="r4")
+        again = self.call("POST", "/revisions/1:preview").facts
+        self.assertEqual(([], [], []), (again["creates"], again["updates"], again["deletes"]))
+        self.assertEqual(404, self.call("POST", "/revisions/77:preview").status)
+
+    def test_revision_shown(self) -> None:
+        """A revision is shown with its changes, a page at a time."""
+        self.push()
+        found = self.call("GET", "/revisions/1?count=1").facts
+        self.assertEqual((1, "mara", "push:git", 2), (found["number"], found["by"], found["via"], found["changes"]))
+        (entry,) = found["entries"]
+        (older,) = self.call("GET", f"/revisions/1?before={entry['id']}").facts["entries"]
+        self.assertEqual({"b", "c"}, {entry["name"], older["name"]})
+        for number in ("2", "x", "9999999999999999"):
+            self.assertEqual(404, self.call("GET", f"/revisions/{number}").status, number)
+
 
 class QueryTests(RulesCase):
     """C{/queries:check}."""

@@ -4,7 +4,8 @@ The routes of who did what: the history of changes and the audit, in pages and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -13,7 +14,7 @@ from msgspec import Meta
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import INVALID, ApiProblem
 from webhookrx.console.api.route import ApiCall, ApiRoute, PieceStream
-from webhookrx.console.store.audit import AuditEntry, read_audit
+from webhookrx.console.store.audit import AuditEntry, find_audit, read_audit
 from webhookrx.console.store.history import HistoryEntry, find_changes
 from webhookrx.query import QueryError, QueryTooCostly, parse
 
@@ -56,37 +57,53 @@ class AuditQuery(msgspec.Struct, frozen=True):
     """
     Which entries.
 
-    @ivar before: the id of an entry; only older ones are wanted.
+    @ivar query: on C{by}, C{via}, C{address}, C{event} and C{name}; empty for all.
+    @ivar before: only older ones are wanted: C{next_before} of the page before.
     """
 
+    query: Annotated[str, Meta(max_length=8192)] = ""
     before: _Before = _LAST
     count: _Count = 100
 
 
 class AuditPage(msgspec.Struct, frozen=True):
-    """Entries of the audit, the newest first."""
+    """
+    Entries of the audit, the newest first.
+
+    @ivar next_before: for the next page, which may have none that match; null when there are no older entries.
+    """
 
     entries: list[AuditEntry]
+    next_before: int | None
 
 
 async def _activity(call: ApiCall) -> ActivityPage:
     asked: ActivityQuery = call.query
-    try:
+    with _no_query():
         wanted = parse(asked.query).matches if asked.query else None
         found = await call.console.store.read(
             lambda db: find_changes(db, wanted, before=asked.before, count=asked.count)
         )
-    except QueryError as error:
-        raise ApiProblem(INVALID, f"Column {error.column} of the query: {error.problem}") from None
-    except QueryTooCostly:
-        raise ApiProblem(INVALID, "The query takes too much work.") from None
     return ActivityPage(*found)
 
 
 async def _audit(call: ApiCall) -> AuditPage:
     asked: AuditQuery = call.query
-    entries = await call.console.store.read(lambda db: read_audit(db, before=asked.before, count=asked.count))
-    return AuditPage(entries)
+    with _no_query():
+        wanted = parse(asked.query).matches
+        found = await call.console.store.read(lambda db: find_audit(db, wanted, before=asked.before, count=asked.count))
+    return AuditPage(*found)
+
+
+@contextmanager
+def _no_query() -> Iterator[None]:
+    """Refuse what is no query, or takes too much work."""
+    try:
+        yield
+    except QueryError as error:
+        raise ApiProblem(INVALID, f"Column {error.column} of the query: {error.problem}") from None
+    except QueryTooCostly:
+        raise ApiProblem(INVALID, "The query takes too much work.") from None
 
 
 async def _all_activity(call: ApiCall) -> PieceStream:
@@ -142,7 +159,7 @@ ROUTES: Final = (
         "/audit",
         Permission.ADMINISTER,
         _audit,
-        "Log-ins and other things done that change nothing, the newest first.",
+        "Log-ins and other things done that change nothing, or those that a query matches, the newest first.",
         answer=AuditPage,
         query=AuditQuery,
     ),

@@ -192,7 +192,9 @@ async def _roll_back_all(call: ApiCall) -> Answer:
     if not re.fullmatch("[0-9]{1,15}", call.path["number"]):
         raise ApiProblem(NOT_FOUND, "There is no such revision.")
     number = int(call.path["number"])
-    after = await _book(call).roll_back(Author(call.caller.name, f"rollback:{number}"), revision=number)
+    read_at = None if call.if_match is None else etag_number(call, "r")
+    author = Author(call.caller.name, f"rollback:{number}")
+    after = await _book(call).roll_back(author, revision=number, read_at=read_at)
     return Answer(
         RuleList(after.revision, tuple(rule.listed for rule in after.rules.values())), etag=f"r{after.revision}"
     )
@@ -279,7 +281,7 @@ ROUTES: Final = (
         "/revisions/{number}:rollback",
         Permission.EDIT,
         _roll_back_all,
-        "Make all rules what they were at a revision.",
+        "Make all rules what they were at a revision; with `If-Match` only those of a revision that was read.",
         answer=RuleList,
     ),
     ApiRoute(

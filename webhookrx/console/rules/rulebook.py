@@ -7,11 +7,11 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from typing import Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import msgspec
 
-from webhookrx.console.api.problems import CONFLICT, INVALID, NOT_FOUND, STALE, ApiProblem, findings_of
+from webhookrx.console.api.problems import CONFLICT, INVALID, NOT_FOUND, STALE, ApiFinding, ApiProblem, findings_of
 from webhookrx.console.api.table import fits_path
 from webhookrx.console.rules.saved import (
     KnownRules,
@@ -26,7 +26,17 @@ from webhookrx.console.rules.saved import (
 from webhookrx.console.store.history import Author, StoreTransaction
 from webhookrx.console.store.interface import ConsoleStore
 from webhookrx.diagnostics import Diagnostic, diagnose, in_order, quoted_short
-from webhookrx.management.rule_changes import PUSH, UI, ManagedRule, PushOutcome, PushPlan, plan_push, three_way
+from webhookrx.management.rule_changes import (
+    PUSH,
+    UI,
+    ManagedRule,
+    PushOutcome,
+    PushPlan,
+    RuleUpdate,
+    field_changes,
+    plan_push,
+    three_way,
+)
 from webhookrx.management.rule_documents import document_of, texts_as_written
 from webhookrx.router.rules.checks import RuleMatch, clashes, long_names
 from webhookrx.router.rules.rule import Host, Rule, connector_name
@@ -47,6 +57,22 @@ class PushRequest(msgspec.Struct, frozen=True, kw_only=True):
     take_over: bool = False
     dry_run: bool = False
     note: str = ""
+
+
+class RollbackPlan(msgspec.Struct, frozen=True):
+    """
+    What rolling all rules back to a revision would do, by the names of rules.
+
+    @ivar revision: of the rules now.
+    @ivar updates: those that differ in their text or manager alone have no changes of fields.
+    @ivar findings: why it can't be done.
+    """
+
+    revision: int
+    creates: tuple[str, ...]
+    updates: tuple[RuleUpdate, ...]
+    deletes: tuple[str, ...]
+    findings: tuple[ApiFinding, ...]
 
 
 class _DryRun(Exception):
@@ -186,18 +212,63 @@ class Rulebook:
             self._publish(await self._store.write(write))
         return outcomes[-1]
 
-    async def roll_back(self, author: Author, *, name: str = "", generation: int = 0, revision: int = 0) -> SavedRules:
+    async def plan_roll_back(self, revision: int) -> RollbackPlan:
+        """
+        Return what L{roll_back} would change.
+
+        @raise ApiProblem: there was no such revision.
+        """
+        now = self.saved
+
+        def read(db: sqlite3.Connection) -> RollbackPlan:
+            try:
+                past = _all_at(db, revision)
+            except LookupError:
+                raise ApiProblem(NOT_FOUND, "There was no such generation or revision.") from None
+            drafts = {name: draft_of(entry) for name, entry in past.items() if entry is not None}
+            deletes = [name for name, entry in past.items() if entry is None and name in now.rules]
+            updates = [
+                RuleUpdate(name, field_changes(now.rules[name].document, entry["rule"]))
+                for name, entry in past.items()
+                if entry is not None and name in now.rules and entry != now.rules[name].entry
+            ]
+            found = self._clashes(now, [draft.rule for draft in drafts.values()], deletes)
+            return RollbackPlan(
+                now.revision,
+                tuple(sorted(drafts.keys() - now.rules.keys())),
+                tuple(sorted(updates, key=lambda update: update.name)),
+                tuple(sorted(deletes)),
+                tuple(findings_of(map(_alone, found))),
+            )
+
+        return await self._store.read(read)
+
+    async def roll_back(
+        self,
+        author: Author,
+        *,
+        name: str = "",
+        generation: int = 0,
+        revision: int = 0,
+        read_at: int | None = None,
+    ) -> SavedRules:
         """
         Make a rule what it was at a generation, or all rules what they were at a revision, as a new revision.
 
         @param name: the rule; empty for all.
-        @raise ApiProblem: there was nothing like that, or it clashes with what is there now.
+        @param read_at: the revision of the rules that were read; None for whatever is there.
+        @raise ApiProblem: there was nothing like that, it clashes with what is there now, or that was changed in the
+            meantime.
         """
 
         def write(transaction: StoreTransaction) -> SavedRules:
             before = load_rules(transaction.db, self._known)
+            if read_at is not None and before.revision != read_at:
+                raise ApiProblem(STALE, f"The rules are at revision {before.revision}, and you have read {read_at}.")
             try:
-                past = {name: past_entry(transaction.db, name, generation)} if name else _all_at(transaction, revision)
+                past = (
+                    {name: past_entry(transaction.db, name, generation)} if name else _all_at(transaction.db, revision)
+                )
             except LookupError:
                 raise ApiProblem(NOT_FOUND, "There was no such generation or revision.") from None
             drafts = [draft_of(entry) for entry in past.values() if entry is not None]
@@ -279,11 +350,11 @@ def _outcome(revision: int, plan: PushPlan, found: Sequence[Diagnostic], *, dry_
     return PushOutcome(revision, plan, tuple(msgspec.to_builtins(each) for each in findings_of(found)), dry_run)
 
 
-def _all_at(transaction: StoreTransaction, revision: int) -> dict[str, dict[str, object] | None]:
-    (known,) = transaction.execute("SELECT count(*) FROM revision WHERE number = ?", (revision,)).fetchone()
+def _all_at(db: sqlite3.Connection, revision: int) -> dict[str, dict[str, Any] | None]:
+    (known,) = db.execute("SELECT count(*) FROM revision WHERE number = ?", (revision,)).fetchone()
     if not known:
         raise LookupError(revision)
-    return entries_at(transaction.db, revision)
+    return entries_at(db, revision)
 
 
 def _stale(

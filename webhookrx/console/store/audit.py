@@ -5,7 +5,7 @@ The audit: what happens and changes nothing in a console's store, such as log-in
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -80,6 +80,40 @@ def note(
         tx.execute(
             "DELETE FROM audit WHERE id <= (SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?)", (MOST_AUDITED,)
         )
+
+
+MOST_SCANNED: Final = 5000
+"""Entries that one call looks at; some tens of milliseconds in the thread that reads."""
+
+
+def find_audit(
+    db: sqlite3.Connection, wanted: Callable[[Mapping[str, Any]], bool], *, before: int, count: int
+) -> tuple[list[AuditEntry], int | None]:
+    """
+    Return entries, the newest first, within bounds of work.
+
+    @param wanted: decides by all fields of an entry but its time and details.
+    @param before: the id of an entry; only older ones are wanted.
+    @return: entries, and C{before} for those that follow; None when there are no older ones.
+    """
+    rows = db.execute(
+        "SELECT id, by, via, address, event, name FROM audit WHERE id < ? ORDER BY id DESC LIMIT ?",
+        (before, MOST_SCANNED),
+    )
+    found: list[int] = []
+    scanned = 0
+    for number, by, via, address, event, name in rows:
+        if wanted({"by": by, "via": via, "address": address, "event": event, "name": name}):
+            if len(found) == count:
+                return _entries(db, found), before
+            found.append(number)
+        before = number
+        scanned += 1
+    return _entries(db, found), before if scanned == MOST_SCANNED else None
+
+
+def _entries(db: sqlite3.Connection, ids: list[int]) -> list[AuditEntry]:
+    return [entry for number in ids for entry in read_audit(db, before=number + 1, count=1)]
 
 
 def read_audit(db: sqlite3.Connection, *, before: int | None = None, count: int = 100) -> list[AuditEntry]:
