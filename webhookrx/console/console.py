@@ -12,6 +12,7 @@ from twisted.web.resource import IResource, Resource
 
 from webhookrx.console.alarms.console_alarms import ConsoleAlarms
 from webhookrx.console.counts.console_counts import ConsoleCounts
+from webhookrx.console.own_settings.live_settings import LiveSettings
 from webhookrx.console.people.people import People
 from webhookrx.console.routers.previews import Previews
 from webhookrx.console.rules.rulebook import Rulebook
@@ -54,6 +55,7 @@ class Console:
     @ivar end_streams: ends all streams of answers, as the console stops; the part that serves them sets it.
     @ivar fleet: its routers, once they have been read.
     @ivar problems: what needs attention, each a sentence without a secret, by what it is about.
+    @ivar live: the settings that admins change while it runs.
     @ivar counts: what the routers have counted.
     @ivar people: knows callers; its passwords are to be started and stopped.
     @ivar rulebook: all rules.
@@ -73,8 +75,9 @@ class Console:
         self.store = store
         self.reactor = reactor
         self.clock = clock
-        self.counts = ConsoleCounts(store, clock, reactor.seconds)
-        self.parts: list[ConsolePart] = [self.counts]
+        self.live = LiveSettings(self)
+        self.counts = ConsoleCounts(store, clock, reactor.seconds, lambda: self.live.retention.steps)
+        self.parts: list[ConsolePart] = [self.live, self.counts]
         self.root: IResource = Resource()
         self.end_streams: Callable[[], None] = lambda: None
         self.problems: dict[str, str] = {}

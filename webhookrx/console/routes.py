@@ -12,6 +12,7 @@ from webhookrx.console.api.openapi import describe
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.counts import analytics_routes
+from webhookrx.console.own_settings import setting_routes
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
 from webhookrx.console.routers import discovery_routes, preview_routes
@@ -45,6 +46,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *tap_routes.ROUTES,
     *alarm_routes.ROUTES,
     *target_routes.ROUTES,
+    *setting_routes.ROUTES,
     *PEOPLE,
     *RECORDS,
 )

@@ -250,15 +250,18 @@ def _cuts(since: int, until: int, most: int) -> list[int]:
     return [since, *range(first, until, minute), until]
 
 
-def step_for(start: int, end: int, series: int, now: int) -> RollupStep | None:
+def step_for(
+    start: int, end: int, series: int, now: int, steps: Sequence[RollupStep] = ROLLUP_STEPS
+) -> RollupStep | None:
     """
     Return the finest step whose sums reach back to C{start}, and of which a query reads L{MOST_ROWS} at most; None if
     even the coarsest has more. All moments are seconds since the epoch.
 
     @param series: how many are asked for.
+    @param steps: those of L{ROLLUP_STEPS}, perhaps kept for another time.
     """
-    for step in ROLLUP_STEPS:
-        reaches = start >= now - step.kept or step is ROLLUP_STEPS[-1]
+    for step in steps:
+        reaches = start >= now - step.kept or step is steps[-1]
         if reaches and ((end - start) // step.seconds + 2) * series <= MOST_ROWS:
             return step
     return None

@@ -13,6 +13,8 @@ from twisted.internet.defer import Deferred, succeed
 from tests.console.routers.test_authority import NOW
 from tests.console.routers.test_port import MARA, PortCase
 from webhookrx.console.api.problems import ApiProblem
+from webhookrx.console.own_settings.live_settings import LiveSettings
+from webhookrx.console.own_settings.setting_types import MaskSetting
 from webhookrx.console.routers.authority import make_authority
 from webhookrx.console.routers.part import HandedRules, RoutersPart
 from webhookrx.console.rules.rulebook import Rulebook
@@ -40,6 +42,7 @@ class RoutersPartTests(PortCase):
             fleet=None,
             problems={},
         )
+        self.live = console.live = LiveSettings(console)
         self.authority = make_authority(os.path.dirname(console.settings.database), NOW)
         self.done(RoutersPart(console, lambda work: succeed(work())).start())
         self.fleet = console.fleet
@@ -62,6 +65,15 @@ class RoutersPartTests(PortCase):
         self.done(self.rulebook.delete("hooks", MARA, 1))
         self.clock.advance(0)
         self.assertNotIn("hooks", self.rules_of(fra))
+
+    def test_masks_are_handed_out(self) -> None:
+        """Every router has the names that taps mask once they are saved."""
+        fra = self.router("fra-1", os="linux")
+        keys = {key_id(key): key for key in map(public_key, self.authority.signing_keys)}
+        self.assertEqual((), open_bundle(fra.bundle(), keys, fra.guid).masks)
+        self.done(self.live.save_masks(MARA, 0, MaskSetting((" iban", "IBAN", "dob"))))
+        self.clock.advance(0)
+        self.assertEqual(("iban", "dob"), open_bundle(fra.bundle(), keys, fra.guid).masks)
 
     def test_another_generation_is_handed_out(self) -> None:
         """A rule that was changed is handed out as it is now."""

@@ -5,7 +5,7 @@ Analytics: sums of what was counted, by time and by the value of a label.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -117,11 +117,19 @@ def needs_routers(query: Query, by: str) -> bool:
     return not fields <= _OF_CUBE or ANY in query.text
 
 
-def read_counts(db: sqlite3.Connection, asked: CountRange, measure: Measure, now: int, limit: TimeLimit) -> CountAnswer:
+def read_counts(
+    db: sqlite3.Connection,
+    asked: CountRange,
+    measure: Measure,
+    now: int,
+    limit: TimeLimit,
+    steps: Sequence[RollupStep] = ROLLUP_STEPS,
+) -> CountAnswer:
     """
     Read what was counted. It may take seconds: call it by C{ConsoleStore.read}.
 
     @param measure: any but C{last_message}; see L{read_last}.
+    @param steps: those of L{ROLLUP_STEPS}, as long as they are kept now.
     @raise ConfigError: it would read more than L{MOST_ROWS} rows, or the query has too much to do with a label; the
         sentence says what to ask for.
     @raise webhookrx.console.counts.count_reading.TookTooLong: the time is over.
@@ -136,7 +144,7 @@ def read_counts(db: sqlite3.Connection, asked: CountRange, measure: Measure, now
             known += 1
             if _matches(asked.query, each):
                 places[each.number] = values.setdefault(_value(each.labels, asked.by), len(values))
-        step = _step(asked, len(places), known, now)
+        step = _step(asked, len(places), known, now, steps)
         wanted = WantedSums(of_routers, step, asked.start, asked.end, places, known)
         is_plain = measure in _PLAIN and asked.by not in (REASON, STATUS)
         read = read_plain if is_plain else read_whole
@@ -175,9 +183,9 @@ def read_last(db: sqlite3.Connection, query: Query, by: str, limit: TimeLimit) -
     return CountAnswer(ROLLUP_STEPS[-1], series, groups)
 
 
-def _step(asked: CountRange, wanted: int, known: int, now: int) -> RollupStep:
+def _step(asked: CountRange, wanted: int, known: int, now: int, steps: Sequence[RollupStep]) -> RollupStep:
     rows = rows_of_a_step(wanted, known)
-    step = asked.step or step_for(asked.start, asked.end, rows, now)
+    step = asked.step or step_for(asked.start, asked.end, rows, now, steps)
     if step is None or ((asked.end - asked.start) // step.seconds + 2) * rows > MOST_ROWS:
         raise ConfigError(
             f"That is more than {MOST_ROWS:,} sums, of {wanted:,} series; ask for a shorter time, a longer step, up to "

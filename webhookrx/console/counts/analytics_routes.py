@@ -5,7 +5,7 @@ The routes of analytics: what was counted, by time and by label.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -27,7 +27,7 @@ from webhookrx.console.counts.analytics import (
 from webhookrx.console.counts.analytics_csv import csv_of
 from webhookrx.console.counts.count_reading import TimeLimit, TookTooLong
 from webhookrx.errors import ConfigError
-from webhookrx.management.rollups import ROLLUP_STEPS
+from webhookrx.management.rollups import ROLLUP_STEPS, RollupStep
 from webhookrx.message.fields import split_path
 from webhookrx.query import Query, QueryError, parse
 
@@ -134,7 +134,7 @@ def _totals(found: CountAnswer) -> TopAnswer:
 async def _answered(call: ApiCall, shown: Callable[[CountAnswer], AnalyticsAnswer | TopAnswer]) -> Answer:
     """Read and encode in the thread of the store: there may be some ten thousand points."""
     asked: TopQuery = call.query
-    read = _reading(asked, int(call.console.clock()))
+    read = _reading(asked, int(call.console.clock()), call.console.live.retention.steps)
     # It goes on while others are answered first, so that many questions keep nobody waiting for longer.
     limit = TimeLimit(LONGEST_QUESTION)
     as_csv = asked.format == "csv" or (not asked.format and CSV_TYPE in call.accepted)
@@ -161,7 +161,9 @@ async def _answered(call: ApiCall, shown: Callable[[CountAnswer], AnalyticsAnswe
     return Answer(content, content_type=f"{CSV_TYPE}; charset=utf-8", headers=(named,))
 
 
-def _reading(asked: TopQuery, now: int) -> Callable[[sqlite3.Connection, TimeLimit], CountAnswer]:
+def _reading(
+    asked: TopQuery, now: int, steps: Sequence[RollupStep]
+) -> Callable[[sqlite3.Connection, TimeLimit], CountAnswer]:
     """
     Return what reads the answer.
 
@@ -176,7 +178,7 @@ def _reading(asked: TopQuery, now: int) -> Callable[[sqlite3.Connection, TimeLim
         raise ApiProblem(BAD_CALL, "The time ends before it begins: from is a moment before to.")
     step = next((each for each in ROLLUP_STEPS if each.name == asked.step), None)
     wanted = CountRange(query=query, start=start, end=end, by=asked.by, step=step)
-    return lambda db, limit: read_counts(db, wanted, asked.measure, now, limit)
+    return lambda db, limit: read_counts(db, wanted, asked.measure, now, limit, steps)
 
 
 def _checked(asked: TopQuery) -> Query:

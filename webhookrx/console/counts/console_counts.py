@@ -5,7 +5,7 @@ The counts of a console: takes the reports of routers, and writes them down once
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Final
 
@@ -28,10 +28,12 @@ from webhookrx.console.store.interface import ConsoleStore
 from webhookrx.errors import StoreFull, StoreUnavailable
 from webhookrx.management.agent_protocol import MOST_CONNECTORS, CountsReport
 from webhookrx.management.rollups import (
+    ROLLUP_STEPS,
     SECOND,
     CountDifference,
     CountedPart,
     CountedStart,
+    RollupStep,
     RouterCounts,
     parts_of,
     spread,
@@ -74,13 +76,21 @@ class ConsoleCounts:
 
     @param clock: seconds since the epoch.
     @param seconds: monotonic.
+    @param steps: returns for how long sums are kept now.
     @ivar left: reports that were not counted, for want of room.
     """
 
-    def __init__(self, store: ConsoleStore, clock: Callable[[], float], seconds: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        store: ConsoleStore,
+        clock: Callable[[], float],
+        seconds: Callable[[], float],
+        steps: Callable[[], Sequence[RollupStep]] = lambda: ROLLUP_STEPS,
+    ) -> None:
         self._store = store
         self._clock = clock
         self._seconds = seconds
+        self._steps_now = steps
         self._written_at = seconds()
         self._routers: dict[str, RouterCounts] = {}
         self._last: dict[str, dict[str, float]] = {}
@@ -225,7 +235,7 @@ class ConsoleCounts:
             self._writing = None
         try:
             for _ in range(MOST_CUTS):
-                if await self._store.write(cut_counts) < MOST_CUT:
+                if await self._store.write(lambda tx: cut_counts(tx, self._steps_now())) < MOST_CUT:
                     break
         except (StoreFull, StoreUnavailable):
             return False

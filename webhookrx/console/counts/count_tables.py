@@ -5,7 +5,7 @@ The tables of counts: sums by step and series, which only grow until they are cu
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -100,8 +100,8 @@ class _Rest(msgspec.Struct, array_like=True, gc=False):
 
 
 _DAY: Final = 86_400
-_SERIES_KEPT: Final = ROLLUP_STEPS[-1].kept + 2 * _DAY
-"""Seconds for which a series is kept that counts nothing: all its sums are gone by then."""
+_SERIES_KEPT: Final = 2 * _DAY
+"""Seconds for which a series is kept once all its sums are gone."""
 
 _pack: Final = msgspec.msgpack.encode
 _unpack_rest: Final = msgspec.msgpack.Decoder(_Rest).decode
@@ -159,14 +159,16 @@ def read_last_messages(db: sqlite3.Connection) -> dict[str, dict[str, float]]:
     return found
 
 
-def cut_counts(transaction: StoreTransaction) -> int:
+def cut_counts(transaction: StoreTransaction, steps: Sequence[RollupStep] = ROLLUP_STEPS) -> int:
     """
     Delete what is older than it is kept: sums, and then series without any. There is more of it when L{MOST_CUT} were
     deleted.
+
+    @param steps: those of L{ROLLUP_STEPS}, perhaps kept for another time.
     """
     now, left = int(transaction.now), MOST_CUT
     for table in ("roll", "cube"):
-        for step in ROLLUP_STEPS:
+        for step in steps:
             name = f"{table}_{step.name}"
             left -= transaction.execute(
                 f"DELETE FROM {name} WHERE (at, series) IN (SELECT at, series FROM {name} WHERE at < ? LIMIT ?)",  # noqa: S608
@@ -175,7 +177,7 @@ def cut_counts(transaction: StoreTransaction) -> int:
     # Not before their sums: the number of one that is deleted may be another's later.
     left -= transaction.execute(
         "DELETE FROM series WHERE id IN (SELECT id FROM series WHERE counted_day < ? LIMIT ?)",
-        (now - _SERIES_KEPT, left),
+        (now - steps[-1].kept - _SERIES_KEPT, left),
     ).rowcount
     return MOST_CUT - left
 

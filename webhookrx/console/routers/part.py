@@ -83,6 +83,7 @@ class RoutersPart:
             authority,
             console.clock,
             HandedRules(console.rulebook),
+            lambda: console.live.masks.names,
             in_thread=self._in_thread,
         )
         await fleet.load()

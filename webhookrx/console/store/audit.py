@@ -13,7 +13,7 @@ import msgspec
 from webhookrx.console.store.history import StoreTransaction
 
 MOST_AUDITED: Final = 100_000
-"""Entries that are kept; the oldest go first."""
+"""Entries that are kept, unless the setting C{retention} says otherwise; the oldest go first."""
 
 LOGIN_FAILED: Final = "login_failed"
 ENROLMENT_REFUSED: Final = "enrolment_refused"
@@ -75,11 +75,9 @@ def note(
             " (SELECT id FROM audit WHERE event = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2)",
             (event, MOST_OF_ONE),
         )
-    if not is_of_strangers and number > MOST_AUDITED:
+    if not is_of_strangers and number > (most := _most_audited(tx)):
         # Entries are counted: ids grow with what strangers do, too.
-        tx.execute(
-            "DELETE FROM audit WHERE id <= (SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?)", (MOST_AUDITED,)
-        )
+        tx.execute("DELETE FROM audit WHERE id <= (SELECT id FROM audit ORDER BY id DESC LIMIT 1 OFFSET ?)", (most,))
 
 
 MOST_SCANNED: Final = 5000
@@ -114,6 +112,11 @@ def find_audit(
 
 def _entries(db: sqlite3.Connection, ids: list[int]) -> list[AuditEntry]:
     return [entry for number in ids for entry in read_audit(db, before=number + 1, count=1)]
+
+
+def _most_audited(tx: StoreTransaction) -> int:
+    row = tx.execute("SELECT json_extract(value, '$.value.audit') FROM setting WHERE name = 'retention'").fetchone()
+    return MOST_AUDITED if row is None or row[0] is None else int(row[0])
 
 
 def read_audit(db: sqlite3.Connection, *, before: int | None = None, count: int = 100) -> list[AuditEntry]:

@@ -1,0 +1,3 @@
+"""
+The settings of a console that admins change while it runs, each saved with its history.
+"""
