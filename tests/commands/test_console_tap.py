@@ -158,6 +158,13 @@ class ConsoleTapTests(CommandCase):
             self.events = b"event: row\ndata: %s\n\n" % data
             self.assertEqual(self.tap().status, 4)
 
+    def test_long_numbers(self) -> None:
+        """A message with an integer of which none is made is shown like any other."""
+        self.show(("row", {**ROW, "output": {"a": msgspec.Raw(b"7" * 5_000)}}), ("end", {"reason": "over"}))
+        status, out, _ = self.tap()
+        self.assertEqual(status, 0)
+        self.assertIn("7" * 100, out)
+
     def test_arguments(self) -> None:
         """Options of the one are refused with the other, as they would have no effect."""
         for arguments in (

@@ -274,9 +274,14 @@ def _context(ca: bytes | None) -> ssl.SSLContext:
 
 def _value(text: bytes) -> Any:
     try:
-        return json.loads(text)
+        return json.loads(text, parse_int=_integer)
     except (ValueError, RecursionError):
         raise ConsoleError("An event is not that of a console of this version.", UNREACHABLE) from None
+
+
+def _integer(text: str) -> int | str:
+    """Return an integer that a message has; as text, if it is so long that no integer is made of it."""
+    return int(text) if len(text) < 4_000 else text
 
 
 def _cut(connection: http.client.HTTPConnection) -> None:

@@ -31,11 +31,11 @@ class ShownTests(TapCase):
         self.fra, self.ber = self.reported("fra-1"), self.reported("ber-1")
 
     def test_rows(self) -> None:
-        """Rows come with the names of their routers, in the order of their arrival."""
+        """Rows come with the names of their routers, in the order of their arrival; one that names another is none."""
         started = self.started(self.fra, self.ber, rate=20.0)
         reader = self.read(started)
         self.shows(self.fra, started.id, 1, message("a"))
-        self.shows(self.ber, started.id, 1, message("b"), message("c", router="fra-1"))
+        self.shows(self.ber, started.id, 1, message("b"), message("c"), message("x", router="fra-1"))
         self.shows(self.fra, started.id, 2, message("d"))
         self.assertEqual(
             [(row["router"], row["id"]) for row in reader.rows],
