@@ -116,6 +116,21 @@ class AuthorityTests(SynchronousTestCase):
         for bad in (request_of(rsa_key), request_of(curve), forged, "", "hello", good + " " * 8192, "\udc80"):
             self.assertRaises(BadCertificateRequest, self.authority.issue, bad, GUID, NOW)
 
+    def test_signatures_of_other_keys_are_not_verified(self) -> None:
+        """A key of another kind is refused before its signature is looked at: strangers choose how long that takes."""
+        key = rsa.generate_private_key(65537, 2048).public_key()
+
+        class Request:
+            @property
+            def is_signature_valid(self) -> bool:
+                raise AssertionError("it was verified")
+
+            def public_key(self) -> rsa.RSAPublicKey:
+                return key
+
+        self.patch(x509, "load_pem_x509_csr", lambda data: Request())
+        self.assertRaises(BadCertificateRequest, self.authority.guid_of, "request", "token")
+
     def test_the_port_has_the_names_of_the_console(self) -> None:
         """The certificate of the port is for servers, and for each name and address."""
         identity = self.authority.identity_of_port(("fleet.example", "127.0.0.1", "[::1]"), NOW)

@@ -36,6 +36,8 @@ _ETAG: Final = re.compile(r'"([!#-~]{1,100})"')
 _MEDIA_TYPE: Final = re.compile(r"([a-z]+/[a-z+.-]+)(?:\s*;\s*charset=\"?utf-8\"?)?", re.IGNORECASE)
 _MOST_FIELDS: Final = 50
 _MOST_DIGITS: Final = 19
+_LONGEST_ACCEPT: Final = 1024
+"""Bytes of C{Accept} that are looked at: it is read of callers who are not known yet, too."""
 LONGEST_AGENT: Final = 200
 """Bytes of C{User-Agent} that are kept."""
 
@@ -92,7 +94,7 @@ def read_agent(head: Head) -> str:
 def read_accepted(head: Head) -> frozenset[str]:
     """Return the media types that C{Accept} names, without those that it refuses by C{q=0}."""
     found = set()
-    for each in _text(b",".join(head.values(b"accept"))).split(","):
+    for each in _text(b",".join(head.values(b"accept"))[:_LONGEST_ACCEPT]).split(","):
         media_type, *parameters = (part.strip().lower() for part in each.split(";"))
         if not any(re.fullmatch(r"q=0(\.0*)?", part) for part in parameters):
             found.add(media_type)

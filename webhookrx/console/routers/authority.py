@@ -300,11 +300,15 @@ def _key_of(request: str) -> ec.EllipticCurvePublicKey:
     try:
         asked = x509.load_pem_x509_csr(request.encode())
         key = asked.public_key()
-        signed = asked.is_signature_valid
-    except (ValueError, UnsupportedAlgorithm, InvalidSignature):
+    except (ValueError, UnsupportedAlgorithm):
         raise BadCertificateRequest("The certificate request is not PKCS #10 in PEM format.") from None
+    # Before its signature: anybody may ask, and that of a large key of another kind takes long.
     if not isinstance(key, ec.EllipticCurvePublicKey) or not isinstance(key.curve, ec.SECP256R1):
         raise BadCertificateRequest("The key of a certificate request must be on the curve P-256.")
+    try:
+        signed = asked.is_signature_valid
+    except (ValueError, UnsupportedAlgorithm, InvalidSignature):
+        signed = False
     if not signed:
         raise BadCertificateRequest("The certificate request is not signed by its key.")
     return key

@@ -157,8 +157,9 @@ async def _delete(call: ApiCall) -> None:
 
 async def _file(call: ApiCall) -> Answer:
     saved = _book(call).saved
-    text = rules_yaml(rule.text for rule in saved.rules.values())
-    return Answer(text.encode(), content_type=YAML, etag=f"r{saved.revision}")
+    # Apart from the reactor: that of many rules takes long.
+    text = await call.console.store.read(lambda _: rules_yaml(rule.text for rule in saved.rules.values()).encode())
+    return Answer(text, content_type=YAML, etag=f"r{saved.revision}")
 
 
 async def _push(call: ApiCall) -> Answer:
