@@ -116,4 +116,4 @@ class ChartTests(SynchronousTestCase):
         self.assertNotIn("<script", html)
         self.assertIn(hostile, text_of(html))
         self.assertIn('aria-labelledby="c-title c-about"', html)
-        self.assertIn('<rect width="37.5%"', html)
+        self.assertIn('<rect width="37.5%"/>', html)

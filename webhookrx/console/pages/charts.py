@@ -30,7 +30,7 @@ TOP: Final = 18
 MOST_LINES: Final = 8
 """Colours of lines that can be told apart; C{console.css} has as many."""
 
-MOST_POINTS: Final = 1600
+MOST_POINTS: Final = 1000
 """Of all lines together: what a page may weigh."""
 
 Unit: TypeAlias = Literal["count", "rate", "bytes", "seconds"]
@@ -215,7 +215,12 @@ def _runs(points: Sequence[tuple[int, float | None]]) -> list[list[tuple[int, fl
 
 def _path(run: Sequence[tuple[int, int]]) -> str:
     """Return a line; of one point a dot, which a stroke with round ends makes of no length."""
-    (x, y), *others = run
+    # Of points at one height the outer ones are enough.
+    (x, y), *others = [
+        point
+        for index, point in enumerate(run)
+        if not 0 < index < len(run) - 1 or not run[index - 1][1] == point[1] == run[index + 1][1]
+    ]
     return f"M{x},{y}" + (" ".join(f"{'L' if not index else ''}{x},{y}" for index, (x, y) in enumerate(others)) or "h0")
 
 
