@@ -150,6 +150,20 @@ class MessageTests(TapsTestCase):
         self.message({})
         self.assertEqual(tap.counts, TapCounts(seen=3, matched=2, shown=2, not_looked_at=1))
 
+    def test_passed_by(self) -> None:
+        """What there was no time for is counted for the taps that ran then, and for no others."""
+        ended, tap, other = self.tap(rate=20), self.tap(rate=20), self.tap(source="gitlab")
+        self.source.takes = 0.030
+        self.message({})
+        self.message({})
+        self.taps.remove(ended)
+        self.message({})
+        later = self.tap(rate=20)
+        self.message({})
+        self.message({}, source="unknown")
+        told = [(each.counts.seen, each.total.not_looked_at) for each in (ended, tap, later, other)]
+        self.assertEqual(told, [(2, 1), (4, 4), (1, 1), (0, 0)])
+
     def test_time_of_many(self) -> None:
         """Once the time is spent on a message, further taps do not look at it."""
         taps = [self.tap(), self.tap(), self.tap()]

@@ -6,12 +6,13 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
 
-from webhookrx.tapping.tap_request import TapRequest, parsed
+from webhookrx.tapping.tap_request import TapRequest, is_about, parsed
+from webhookrx.work import TooMuchWork, Work
 
 MOST_BUFFERED: Final = 256 * 1024
 """Bytes of rows that wait for a reader; the oldest are dropped."""
@@ -41,6 +42,10 @@ class TapCounts(msgspec.Struct):
 
     def __add__(self, other: TapCounts) -> TapCounts:
         return TapCounts(*(a + b for a, b in zip(_values(self), _values(other), strict=True)))
+
+
+def _nothing() -> None:
+    """There is nothing to catch up with."""
 
 
 def _values(counts: TapCounts) -> tuple[int, ...]:
@@ -79,7 +84,7 @@ class Tap:
     @param wake: called when there are rows to take, from any thread, until they are taken.
     @ivar request: what it was asked for.
     @ivar queries: the same, parsed.
-    @ivar counts: of this process.
+    @ivar catch_up: called before the counts are read; it may L{pass_by} messages.
     @ivar until: when its time is over.
     @raise CantTap: the request is wrong.
     """
@@ -87,7 +92,8 @@ class Tap:
     def __init__(self, request: TapRequest, now: float, wake: Callable[[], None]) -> None:
         self.request = request
         self.queries = parsed(request)
-        self.counts = TapCounts()
+        self.catch_up: Callable[[], object] = _nothing
+        self._counts = TapCounts()
         self.until = now + request.seconds
         self._elsewhere: dict[int, TapCounts] = {}
         self._rate = TokenRate(request.rate, now)
@@ -95,6 +101,40 @@ class Tap:
         self._bytes = 0
         self._wake = wake
         self._retired = TapCounts()
+        self._about: dict[str, tuple[int | None, Mapping[str, str], bool]] = {}
+
+    def is_about(self, name: str, port: int | None, labels: Mapping[str, str], work: Work) -> bool:
+        """
+        Tell whether it is about a source, which is found out once; see L{is_about}. It is about none for which there is
+        no work left.
+        """
+        if self.request.point == "service":
+            return False
+        known = self._about.get(name)
+        if known is not None and known[:2] == (port, labels):
+            return known[2]
+        try:
+            found = is_about(self.request, self.queries, name, port, labels, work)
+        except TooMuchWork:
+            return False
+        self._about[name] = port, labels, found
+        return found
+
+    def keep(self, names: Collection[str]) -> None:
+        """Forget all sources but these."""
+        for name in self._about.keys() - names:
+            del self._about[name]
+
+    @property
+    def counts(self) -> TapCounts:
+        """Those of this process."""
+        self.catch_up()
+        return self._counts
+
+    def pass_by(self, count: int) -> None:
+        """Count messages for which there was no time."""
+        self._counts.seen += count
+        self._counts.not_looked_at += count
 
     def may_show(self, now: float) -> bool:
         """Tell whether its rate leaves room for one more."""

@@ -16,8 +16,8 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused
 from webhookrx.tapping.masking import Masks
 from webhookrx.tapping.tap import Tap
-from webhookrx.tapping.tap_request import is_about
-from webhookrx.work import TooMuchWork
+from webhookrx.tapping.tap_request import MOST_JUDGING
+from webhookrx.work import TooMuchWork, Work
 
 if TYPE_CHECKING:
     from webhookrx.tapping.view import MessageView, SourceView
@@ -41,14 +41,20 @@ class LookingTime:
         self._left = LOOKING
         self._then = clock()
         self._begun = 0.0
+        self._again = self._then
 
     def begin(self) -> bool:
         """Begin to look, and return True; return False if there is no time for that."""
         now = self._clock()
+        if now < self._again:
+            return False
         self._left = min(LOOKING, self._left + (now - self._then) * LOOKING)
         self._then = now
         self._begun = now
-        return self._left > 0
+        if self._left > 0:
+            return True
+        self._again = now - self._left / LOOKING
+        return False
 
     def is_over(self) -> bool:
         """Return whether the look that was begun has taken all the time that there is."""
@@ -84,12 +90,15 @@ class Taps:
         self._views: Mapping[str, SourceView] = {}
         self._taps_of: dict[str, tuple[Tap, ...]] = {}
         self._taps_of_messages: dict[str, tuple[Tap, ...]] = {}
+        self._passed: dict[str, int] = {}
+        """Messages of each source for which there was no time; their taps have not been told of them yet."""
         self._has_failed = False
 
     # -- which there are -----------------------------------------------------------------------------------------
 
     def add(self, tap: Tap) -> None:
         """Have a tap run."""
+        tap.catch_up = self._catch_up
         self.active = (*self.active, tap)
         self._settle()
 
@@ -105,6 +114,8 @@ class Taps:
         @param views: what taps see of each source, by its name.
         """
         self._views = views
+        for tap in self.active:
+            tap.keep(views.keys())
         self._settle()
 
     def is_tapped(self, source: str) -> bool:
@@ -116,13 +127,25 @@ class Taps:
         """Whether a tap is about refused requests."""
         return any(tap.request.point == "refused" for tap in self.active)
 
+    def _catch_up(self) -> None:
+        """Tell taps of the messages for which there was no time: those are counted once for all taps of a source."""
+        for source, count in self._passed.items():
+            if count:
+                self._passed[source] = 0
+                for tap in self._taps_of_messages[source]:
+                    tap.pass_by(count)
+
     def _settle(self) -> None:
+        self._catch_up()
+        work = [(tap, Work(MOST_JUDGING)) for tap in self.active]
         self._taps_of = {
-            name: tuple(tap for tap in self.active if _is_about(tap, view)) for name, view in self._views.items()
+            name: tuple(tap for tap, left in work if tap.is_about(view.name, view.port, view.labels, left))
+            for name, view in self._views.items()
         }
         self._taps_of_messages = {
             name: tuple(tap for tap in taps if tap.request.point != "refused") for name, taps in self._taps_of.items()
         }
+        self._passed = dict.fromkeys(self._views, 0)
 
     # -- what passes ---------------------------------------------------------------------------------------------
 
@@ -138,16 +161,13 @@ class Taps:
         """Show a message to those who want to see it. Nothing is raised, and nothing about the message changes."""
         if isinstance(verdict, Refused):
             return  # who reports it says so
-        taps = self._taps_of_messages.get(source, ())
         # Asked once for all taps: most messages of a busy receiver end here.
         if not self._time.begin():
-            for tap in taps:
-                counts = tap.counts
-                counts.seen += 1
-                counts.not_looked_at += 1
+            if source in self._passed:
+                self._passed[source] += 1
             return
         view: _MaskedView | None = None
-        for tap in taps:
+        for tap in self._taps_of_messages.get(source, ()):
             tap.counts.seen += 1
             if self._time.is_over():
                 # Each tap may look at another point, which takes time of its own.
@@ -255,10 +275,6 @@ class _MaskedView:
             value = self._view.at(point)
             found = self._points[point] = (None, False) if value is None else self._masks.masked(value)
         return found
-
-
-def _is_about(tap: Tap, view: SourceView) -> bool:
-    return tap.request.point != "service" and is_about(tap.request, tap.queries, view.name, view.port, view.labels)
 
 
 def _is_about_all(tap: Tap) -> bool:
