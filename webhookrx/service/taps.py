@@ -17,6 +17,7 @@ from webhookrx.operations.traffic_log import TrafficLog
 from webhookrx.service.masks import body_mask, token_mask
 from webhookrx.service.source_rules import classifier_for, json_files, masked_headers
 from webhookrx.settings import Settings, Source
+from webhookrx.work import TooMuchWork, Work
 
 if TYPE_CHECKING:
     from webhookrx.intake.judge import SourceRules
@@ -108,18 +109,22 @@ def tapped_sources(settings: Settings, request: TapRequest) -> list[str]:
     @raise CantTap: the request is wrong, or there is none.
     @raise GateIsClosed: the reload gate is closed.
     """
-    from webhookrx.tapping.tap_request import is_about, parsed
+    from webhookrx.tapping.tap_request import MOST_JUDGING, is_about, parsed
 
     queries = parsed(request)
     check_gate(settings)
     if request.point == "service":
         return []
     names = []
+    work = Work(MOST_JUDGING)
     for source in settings.sources:
         connector = source.connector
         port, labels = (None, {}) if connector is None else (connector.port, connector.labels)
-        if is_about(request, queries, source.name, port, labels):
-            names.append(source.name)
+        try:
+            if is_about(request, queries, source.name, port, labels, work):
+                names.append(source.name)
+        except TooMuchWork as error:
+            raise CantTap(str(error), "too_costly") from None
     if not names:
         known = ", ".join(source.name for source in settings.sources[:20]) or "none"
         raise CantTap(f"No source is meant. The sources are: {known}.", "no_connector")

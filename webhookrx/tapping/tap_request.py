@@ -13,8 +13,9 @@ from msgspec import Meta
 
 from webhookrx.errors import CantTap
 from webhookrx.query import Query, QueryError, parse
+from webhookrx.regex import RegexTooCostly
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
-from webhookrx.work import TooMuchWork
+from webhookrx.work import TooMuchWork, Work
 
 LONGEST_QUERY: Final = 4096
 """Characters of a query."""
@@ -24,6 +25,10 @@ MOST_A_SECOND: Final = 20
 
 LONGEST: Final = 3600.0
 """Seconds that a tap lasts at most."""
+
+MOST_JUDGING: Final = 10_000_000
+"""Units of work for the query of connectors with all of them together: it is decided in the reactor's thread, and a
+test of one field of 5,000 connectors takes an eighth of it."""
 
 _PROBE: Final = re.compile(r"probe:[\w.-]{1,64}", re.ASCII)
 
@@ -80,12 +85,16 @@ def _query(name: str, text: str) -> Query | None:
         raise CantTap(f"The query of {name} is wrong: {error}") from None
 
 
-def is_about(request: TapRequest, queries: TapQueries, name: str, port: int | None, labels: Mapping[str, str]) -> bool:
+def is_about(
+    request: TapRequest, queries: TapQueries, name: str, port: int | None, labels: Mapping[str, str], work: Work
+) -> bool:
     """
     Tell whether a tap is about a source.
 
     @param port: that of a connector; None for any other source.
     @param labels: those of a connector.
+    @param work: that of L{MOST_JUDGING} which is left.
+    @raise TooMuchWork: none is left for this one.
     """
     if request.source and request.source != name:
         return False
@@ -96,6 +105,6 @@ def is_about(request: TapRequest, queries: TapQueries, name: str, port: int | No
     # As messages have it, and as analytics name its labels.
     connector = {"type": CONNECTOR_TYPE, "name": name, "port": port, "labels": dict(labels)}
     try:
-        return queries.connectors.matches({"connector": connector, "meta": {"connector": connector}})
-    except TooMuchWork:
-        return False
+        return queries.connectors.decide({"connector": connector, "meta": {"connector": connector}}, work)
+    except (TooMuchWork, RegexTooCostly):
+        raise TooMuchWork("The query of connectors has too much to do with so many; make it simpler.") from None

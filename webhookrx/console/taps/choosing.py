@@ -11,7 +11,8 @@ from webhookrx.console.routers.counted import RouterCounting
 from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.taps.tap_order import CheckedOrder, LeftOut
 from webhookrx.query import QueryTooCostly
-from webhookrx.tapping.tap_request import is_about
+from webhookrx.tapping.tap_request import MOST_JUDGING, is_about
+from webhookrx.work import TooMuchWork, Work
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
 
 MOST_JUDGED: Final = 1_000
 """Connectors of one router that are looked at; one with more is asked, as that took too long here."""
+
+_MOST_JUDGING_ALL: Final = 50 * MOST_JUDGING
+"""Units of work for the connectors of all routers."""
 
 
 class ChosenRouters(NamedTuple):
@@ -40,6 +44,7 @@ async def choose(console: Console, fleet: FleetOfRouters, order: CheckedOrder) -
     """
     counting = RouterCounting(console.counts, console.rulebook, console.reactor)
     now = fleet.clock()
+    work = Work(_MOST_JUDGING_ALL)
     chosen = ChosenRouters([], [])
     try:
         async for router in in_turns(console.reactor, sorted(fleet.registry, key=lambda each: each.name)):
@@ -47,7 +52,7 @@ async def choose(console: Console, fleet: FleetOfRouters, order: CheckedOrder) -
                 continue
             if router.is_away(now):
                 chosen.left_out.append(LeftOut(router.name, "away", "It is away."))
-            elif not _may_be_about(order, router, counting):
+            elif not _may_be_about(order, router, counting, work):
                 why = "None of the connectors that it has reported matches."
                 chosen.left_out.append(LeftOut(router.name, "no_connector", why))
             else:
@@ -57,15 +62,30 @@ async def choose(console: Console, fleet: FleetOfRouters, order: CheckedOrder) -
     return chosen
 
 
-def _may_be_about(order: CheckedOrder, router: EnrolledRouter, counting: RouterCounting) -> bool:
+def _may_be_about(order: CheckedOrder, router: EnrolledRouter, counting: RouterCounting, work: Work) -> bool:
     """
     Return whether a router may have a connector that a tap is about. One whose gate is closed says so itself, and has
     maybe no connector for that very reason.
+
+    @param work: what is left for all routers; without any they are asked, too.
     """
     if order.queries.connectors is None or router.gate.reasons or len(router.connectors) > MOST_JUDGED:
         return True
-    labels = counting.labels(router)
-    return any(
-        is_about(order.request, order.queries, each.name, each.port if each.rule else None, labels(each.name).labels)
-        for each in router.connectors
-    )
+    labels, given = counting.labels(router), min(MOST_JUDGING, work.left)
+    own = Work(given)
+    try:
+        return any(
+            is_about(
+                order.request,
+                order.queries,
+                each.name,
+                each.port if each.rule else None,
+                labels(each.name).labels,
+                own,
+            )
+            for each in router.connectors
+        )
+    except TooMuchWork:
+        return True
+    finally:
+        work.left -= given - own.left
