@@ -12,7 +12,8 @@ import msgspec
 from tests.commands.running import CommandCase, Ran, run_command
 from webhookrx.commands.console_client import ConsoleClient
 from webhookrx.commands.routers import ListedConnector, ListedConnectors, ListedRouter, ListedRouters
-from webhookrx.console.routers.routes import ShownConnectors, ShownRouter, ShownRouters
+from webhookrx.console.routers.routes import ShownConnectors
+from webhookrx.console.routers.shown import ShownRouter, ShownRouters
 
 WELL = ListedRouter(
     guid="1-2",

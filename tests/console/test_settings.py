@@ -9,7 +9,7 @@ import os
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawOptions, RawValue
-from webhookrx.console.settings import checked_url, resolve_console, routers_endpoint
+from webhookrx.console.settings import ConsoleSettings, checked_url, resolve_console, routers_endpoint
 from webhookrx.errors import ConfigError
 
 GOOD = {
@@ -44,6 +44,16 @@ class SettingsTests(SynchronousTestCase):
         assert settings.routers is not None and settings.admin is not None
         self.assertEqual(("tcp", "0.0.0.0", 9443), settings.routers.address)
         self.assertTrue(settings.read_only_rules)
+
+    def test_routers_url(self) -> None:
+        """What routers take as --console is the host of the URL with the port for routers, where that is known."""
+        for url, routers, expected in (
+            ("https://console.example:8443", "ssl:9443:interface=10.0.0.1", "https://console.example:9443"),
+            ("https://[2001:db8::1]", "ssl:9443", "https://[2001:db8::1]:9443"),
+            ("https://console.example", "ssl:0", ""),
+        ):
+            self.assertEqual(expected, resolve_console(given(**{**GOOD, "url": url, "routers": routers})).routers_url)
+        self.assertEqual("", ConsoleSettings("", "https://console.example").routers_url)
 
     def test_missing(self) -> None:
         """Each option that is missing is named, all at once."""

@@ -15,6 +15,7 @@ from webhookrx.config.files import absolute
 from webhookrx.config.option import Kind, Option, OptionScope
 from webhookrx.config.option_reader import OptionReader, Problems, RawOptions
 from webhookrx.config.source_endpoints import source_listeners
+from webhookrx.console.oidc.oidc_settings import OIDC_OPTIONS, OidcSettings, read_oidc
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import ConfigError
 from webhookrx.settings import Listener
@@ -65,6 +66,7 @@ OPTIONS: Final = (
         "rules are changed by webhookrx rules push alone",
         default="no",
     ),
+    *OIDC_OPTIONS,
     Option(
         "check",
         OptionScope.COMMAND,
@@ -94,6 +96,7 @@ class ConsoleSettings:
     @ivar routers: the endpoint for routers, without its key and certificate.
     @ivar admin: the endpoint for operators; None without one.
     @ivar read_only_rules: only pushed files change rules.
+    @ivar oidc: the provider of single sign-on; None without one.
     """
 
     database: str
@@ -102,6 +105,14 @@ class ConsoleSettings:
     routers: EndpointString | None = None
     admin: Listener | None = None
     read_only_rules: bool = False
+    oidc: OidcSettings | None = None
+
+    @property
+    def routers_url(self) -> str:
+        """What routers take as C{--console}; empty where the port is not one of TCP that is known."""
+        port = 0 if self.routers is None or self.routers.address.family != "tcp" else self.routers.address.port
+        host = urlsplit(self.url).hostname or ""
+        return f"https://{f'[{host}]' if ':' in host else host}:{port}" if port and host else ""
 
 
 def resolve_console(given: RawOptions) -> ConsoleSettings:
@@ -124,8 +135,9 @@ def resolve_console(given: RawOptions) -> ConsoleSettings:
         options.error("db", f"The directory {quoted(directory)} does not exist.")
     admin = admin_listener(options, ports)
     read_only = options.flag("read-only-rules", False)
+    oidc = read_oidc(options)
     problems.raise_errors()
-    return ConsoleSettings(database, url or "", ports, routers, admin, read_only)
+    return ConsoleSettings(database, url or "", ports, routers, admin, read_only, oidc)
 
 
 def _ports(options: OptionReader) -> tuple[Listener, ...]:

@@ -71,6 +71,18 @@ class ConsoleCountsTests(SynchronousTestCase):
 
         return self.store.reader.read(read)
 
+    def test_rate(self) -> None:
+        """The rate is that between the last two reports; one that comes again changes nothing."""
+        self.assertIsNone(self.counts.rate("r"))
+        for number, messages, until, rate in (
+            (1, 60, NOW, 2.0), (2, 90, NOW + 15, 2.0), (2, 99, NOW + 15, 2.0), (3, 90, NOW + 30, 0.0)
+        ):  # fmt: skip
+            self.counts.take("r", number, report(messages, until), labels)
+            self.assertEqual(rate, self.counts.rate("r"))
+            self.now = until
+        self.counts.forget("r")
+        self.assertIsNone(self.counts.rate("r"))
+
     def test_turns(self) -> None:
         """A report of many connectors is counted in turns; nothing is written, and none other taken, in between."""
         series = tuple(SeriesCounts(name=f"s{n}", messages=1) for n in range(50))

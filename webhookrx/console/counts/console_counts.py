@@ -96,6 +96,7 @@ class ConsoleCounts:
         self._last: dict[str, dict[str, float]] = {}
         self._series = 0
         self._newest: dict[str, CountsReport] = {}
+        self._rates: dict[str, float] = {}
         self._pending = _Pending()
         self._writing: _Pending | None = None
         self._counting = DeferredLock()
@@ -176,6 +177,9 @@ class ConsoleCounts:
         if known is None:
             known = self._routers[router] = RouterCounts()
         self._newest[router] = report
+        before = known.starts.get(report.begun)
+        since = report.begun if before is None else before.until
+        is_again = before is not None and number <= before.number
         differences: list[CountDifference] = []
         for found in known.differences(number, report, int(self._clock() * SECOND)):
             if found is not None:
@@ -201,6 +205,9 @@ class ConsoleCounts:
             self._pending.last[key] = max(difference.last, self._pending.last.get(key, 0.0))
             yield
         if self._routers.get(router) is known:
+            seconds = (report.until - since) / SECOND
+            if not is_again and seconds > 0:
+                self._rates[router] = sum(each.counted.messages for each in differences) / seconds
             # A copy: the next report changes it, perhaps while it is written.
             self._pending.starts[router] = dict(known.starts)
 
@@ -245,12 +252,17 @@ class ConsoleCounts:
         """Forget the starts of a router that is gone; what it has counted stays."""
         self._routers.pop(router, None)
         self._newest.pop(router, None)
+        self._rates.pop(router, None)
         self._series -= len(self._last.pop(router, {}))
         self._pending.starts[router] = {}
 
     def newest(self, router: str) -> CountsReport | None:
         """Return what a router has reported last since the start of the console."""
         return self._newest.get(router)
+
+    def rate(self, router: str) -> float | None:
+        """Return the messages a second of a router between its last two reports; None before there are two."""
+        return self._rates.get(router)
 
     def last_messages(self, router: str) -> Mapping[str, float]:
         """

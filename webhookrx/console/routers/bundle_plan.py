@@ -117,6 +117,10 @@ class BundleMaker:
         self._around = around
         self._texts: dict[tuple[int, ...], str] = {}
 
+    def names(self, planned: Planned) -> tuple[str, ...]:
+        """Return the names of the rules of a router."""
+        return tuple(self._rules[index].name for index in planned.rules)
+
     def make(self, planned: Planned, revision: int, made_at: int) -> bytes:
         """
         Return the envelope of a router's bundle.

@@ -206,6 +206,17 @@ class FleetOfRouters:
         name = self._digests[router.guid] = digest(envelope)
         return b"" if have == name else envelope
 
+    def newest_for(self, router: EnrolledRouter) -> tuple[int, str]:
+        """Return revision and L{digest} of the bundle that a router is to have; 0 and empty for none."""
+        if not self.bundle_for(router, ""):
+            return 0, ""
+        return self._given(router.guid).revision, self._digests[router.guid]
+
+    def rules_for(self, router: EnrolledRouter) -> tuple[str, ...]:
+        """Return the names of the rules whose selectors match a router, as far as they are planned."""
+        planned = self._planned.get(router.guid)
+        return () if planned is None else self._maker.names(planned)
+
     async def _wake(self, guids: Iterable[str]) -> None:
         """Wake routers in turns: each makes its bundle when it wakes."""
         async for guid in in_turns(self._reactor, guids):

@@ -16,7 +16,18 @@ from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.routers.fleet import FleetOfRouters
 from webhookrx.console.routers.polls import Unanswered
 from webhookrx.console.routers.records import Enrolment, EnrolmentRefused
-from webhookrx.console.routers.registry import EnrolledRouter
+from webhookrx.console.routers.registry import MOST_ROUTERS, EnrolledRouter
+from webhookrx.console.routers.router_files import RouterFiles, files_of
+from webhookrx.console.routers.shown import (
+    RouterDetails,
+    ShownRouters,
+    Standing,
+    counted_standings,
+    last_message_of,
+    router_details,
+    shown_router,
+    standing_of,
+)
 from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.store.history import Author
 from webhookrx.errors import ConfigError
@@ -36,52 +47,17 @@ class RouterQuery(msgspec.Struct, frozen=True):
     query: Annotated[str, Meta(max_length=8192)] = ""
 
 
-class ShownRouter(msgspec.Struct, frozen=True):
+class RouterListQuery(RouterQuery, frozen=True):
     """
-    A router.
+    As L{RouterQuery}.
 
-    @ivar labels: all of them; C{own_labels} are those that the router has itself.
-    @ivar seen_at: seconds since the epoch; 0 for never.
-    @ivar status: of its newest bundle, with C{error}.
-    @ivar duplicate: two processes use its certificate.
-    @ivar certificate_end: when the last of its certificates ends, seconds since the epoch.
+    @ivar standing: only those that do so; empty for all.
+    @ivar offset: how many of these are left out; C{count} of the others are shown, 0 for all.
     """
 
-    guid: str
-    name: str
-    state: str
-    labels: dict[str, str]
-    own_labels: dict[str, str]
-    form: str
-    version: str
-    hostname: str
-    fqdn: str
-    ip: tuple[str, ...]
-    os: str
-    arch: str
-    seen_at: float
-    online: bool
-    away: bool
-    duplicate: bool
-    revision: int
-    status: str
-    error: str
-    gate_reasons: tuple[str, ...]
-    gate_paths: tuple[str, ...]
-    health: str
-    connectors: int
-    certificate_end: float
-
-
-class ShownRouters(msgspec.Struct, frozen=True):
-    """
-    Routers, by name.
-
-    @ivar problem: why nothing is handed out to them; empty when all is well.
-    """
-
-    routers: tuple[ShownRouter, ...]
-    problem: str = ""
+    standing: Literal["", Standing] = ""
+    offset: Annotated[int, Meta(ge=0, le=MOST_ROUTERS)] = 0
+    count: Annotated[int, Meta(ge=0, le=MOST_ROUTERS)] = 0
 
 
 class RouterPatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -108,10 +84,13 @@ class NewEnrolment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MadeEnrolment(msgspec.Struct, frozen=True):
     """
     An enrolment with its token, which is shown this once.
+
+    @ivar console: what the router takes as C{--console}; empty where the console can't know it.
     """
 
     enrolment: Enrolment
     token: str
+    console: str
 
     def __repr__(self) -> str:
         return f"<MadeEnrolment {self.enrolment.id}>"
@@ -135,10 +114,11 @@ async def matching_routers(call: ApiCall) -> AsyncIterator[EnrolledRouter]:
 
     @raise ApiProblem: it is no query, or takes too much work.
     """
+    text = call.query.query
     try:
-        query = parse(call.query.query)
+        query = parse(text)
         async for each in in_turns(call.console.reactor, tuple(_fleet(call).registry)):
-            if query.matches(each.record):
+            if not text or query.matches(each.record):
                 yield each
     except (QueryError, QueryTooCostly) as error:
         raise ApiProblem(INVALID, str(error)) from None
@@ -146,18 +126,27 @@ async def matching_routers(call: ApiCall) -> AsyncIterator[EnrolledRouter]:
 
 async def list_routers(call: ApiCall) -> ShownRouters:
     """Return the routers that a query matches."""
-    fleet = _fleet(call)
-    shown = [_shown(fleet, each) async for each in matching_routers(call)]
-    shown.sort(key=lambda each: (each.name, each.guid))
-    return ShownRouters(tuple(shown), fleet.problem)
+    fleet, asked, console = _fleet(call), call.query, call.console
+    now = fleet.clock()
+    found = [(each, standing_of(each, now)) async for each in matching_routers(call)]
+    wanted = [each for each, standing in found if asked.standing in ("", standing)]
+    wanted.sort(key=lambda each: (each.name, each.guid))
+    page = wanted[asked.offset : asked.offset + asked.count if asked.count else None]
+    return ShownRouters(
+        tuple([shown_router(console, each) async for each in in_turns(console.reactor, page)]),
+        fleet.problem,
+        len(found),
+        counted_standings(standing for _, standing in found),
+        max((last_message_of(console, each) for each, _ in found), default=0.0),
+    )
 
 
-async def show_router(call: ApiCall) -> ShownRouter:
+async def show_router(call: ApiCall) -> RouterDetails:
     """Return a router."""
-    return _shown(_fleet(call), _router(call))
+    return router_details(call.console, _router(call))
 
 
-async def change_router(call: ApiCall) -> ShownRouter:
+async def change_router(call: ApiCall) -> RouterDetails:
     """Change the name, labels or state of a router."""
     fleet, router, patch = _fleet(call), _router(call), call.body
     try:
@@ -169,7 +158,7 @@ async def change_router(call: ApiCall) -> ShownRouter:
         raise ApiProblem(INVALID, str(error)) from None
     except EnrolmentRefused as refused:
         raise ApiProblem(CONFLICT, str(refused)) from None
-    return _shown(fleet, router)
+    return router_details(call.console, router)
 
 
 async def delete_router(call: ApiCall) -> None:
@@ -182,6 +171,11 @@ async def delete_router(call: ApiCall) -> None:
 async def show_connectors(call: ApiCall) -> ShownConnectors:
     """Return the connectors of a router."""
     return ShownConnectors(_router(call).connectors)
+
+
+async def ask_files(call: ApiCall) -> RouterFiles:
+    """Ask a router how the files of its rules are."""
+    return await files_of(call.console, _router(call))
 
 
 async def reload_router(call: ApiCall) -> None:
@@ -212,7 +206,7 @@ async def make_enrolment(call: ApiCall) -> MadeEnrolment:
         raise ApiProblem(INVALID, str(error)) from None
     except EnrolmentRefused as refused:
         raise ApiProblem(CONFLICT, str(refused)) from None
-    return MadeEnrolment(enrolment, token.text)
+    return MadeEnrolment(enrolment, token.text, call.console.settings.routers_url)
 
 
 async def delete_enrolment(call: ApiCall) -> None:
@@ -246,36 +240,6 @@ def _check_labels(labels: dict[str, str]) -> None:
         check_label(key, value)
 
 
-def _shown(fleet: FleetOfRouters, router: EnrolledRouter) -> ShownRouter:
-    facts, applied, now = router.facts, router.applied, fleet.clock()
-    return ShownRouter(
-        guid=router.guid,
-        name=router.name,
-        state=router.state,
-        labels=router.all_labels,
-        own_labels=facts.labels,
-        form=facts.form,
-        version=facts.version,
-        hostname=facts.hostname,
-        fqdn=facts.fqdn,
-        ip=facts.ip,
-        os=facts.os,
-        arch=facts.arch,
-        seen_at=router.seen_at,
-        online=fleet.polls.is_online(router.guid),
-        away=router.is_away(now),
-        duplicate=router.is_duplicate(now),
-        revision=applied.revision,
-        status=applied.status,
-        error=applied.error,
-        gate_reasons=router.gate.reasons,
-        gate_paths=router.gate.paths,
-        health=router.health,
-        connectors=len(router.connectors),
-        certificate_end=max(router.certificates.values(), default=0.0),
-    )
-
-
 def _route(method: str, path: str, permission: Permission, handler: Any, summary: str, **more: Any) -> ApiRoute:
     return ApiRoute(method, path, permission, handler, summary, **more)
 
@@ -283,8 +247,8 @@ def _route(method: str, path: str, permission: Permission, handler: Any, summary
 _VIEW, _EDIT, _ADMIN = Permission.VIEW, Permission.EDIT, Permission.ADMINISTER
 
 ROUTES: Final[tuple[ApiRoute, ...]] = (
-    _route("GET", "/routers", _VIEW, list_routers, "List routers.", query=RouterQuery, answer=ShownRouters),
-    _route("GET", "/routers/{name}", _VIEW, show_router, "Show a router.", answer=ShownRouter),
+    _route("GET", "/routers", _VIEW, list_routers, "List routers.", query=RouterListQuery, answer=ShownRouters),
+    _route("GET", "/routers/{name}", _VIEW, show_router, "Show a router.", answer=RouterDetails),
     _route(
         "PATCH",
         "/routers/{name}",
@@ -292,7 +256,7 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         change_router,
         "Change the name, labels or state of a router.",
         request=RouterPatch,
-        answer=ShownRouter,
+        answer=RouterDetails,
     ),
     _route("DELETE", "/routers/{name}", _ADMIN, delete_router, "Forget a router and its certificates.", status=204),
     _route(
@@ -302,6 +266,15 @@ ROUTES: Final[tuple[ApiRoute, ...]] = (
         show_connectors,
         "List the connectors of a router.",
         answer=ShownConnectors,
+    ),
+    _route(
+        "POST",
+        "/routers/{name}:files",
+        _EDIT,
+        ask_files,
+        "How the files of the rules of a router are there; it is asked, for five seconds at most.",
+        answer=RouterFiles,
+        safe=True,
     ),
     _route("POST", "/routers/{name}:reload", _EDIT, reload_router, "Have a router reload.", status=204),
     _route("GET", "/enrolments", _ADMIN, list_enrolments, "List the enrolments.", answer=ShownEnrolments),
