@@ -68,7 +68,7 @@ class Answer(msgspec.Struct, frozen=True):
     @ivar headers: further ones.
     """
 
-    body: object = None
+    body: Any = None
     status: int = 200
     content_type: str = JSON_TYPE
     etag: str = ""

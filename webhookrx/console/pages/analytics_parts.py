@@ -99,12 +99,12 @@ class Asking(msgspec.Struct, frozen=True):
     async def points(self, **others: str) -> AnalyticsAnswer:
         """Return counts by time."""
         answer = await self.call.api("GET", "/analytics", query=self.question.for_api(self.now, **others))
-        return _decode_points(answer.body)  # type: ignore[arg-type]
+        return _decode_points(answer.body)
 
     async def totals(self, **others: str) -> TopAnswer:
         """Return counts of the whole time."""
         answer = await self.call.api("GET", "/analytics/top", query=self.question.for_api(self.now, **others))
-        return _decode_totals(answer.body)  # type: ignore[arg-type]
+        return _decode_totals(answer.body)
 
     def csv(self, path: str, **others: str) -> str:
         """Return the path of the API that gives the same as CSV."""
