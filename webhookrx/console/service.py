@@ -4,6 +4,7 @@ The service of a console: its store, its parts and its endpoints, with signals a
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from contextlib import suppress
@@ -112,6 +113,9 @@ class ConsoleService(Service):
             self._begun.append(part)
             await part.start()
         await self.store.read(newest_revision)
+        # The objects of the start stay; the garbage collector need not look at them, while nobody is served.
+        gc.collect()
+        gc.freeze()
         self._listen()
         self.phase = Phase.RUNNING
         _log.info("{version}", version=version_line())

@@ -221,7 +221,7 @@ class GateState(AgentBody, frozen=True):
     paths: Annotated[tuple[_Path, ...], Meta(max_length=MOST_FILES)] = ()
 
 
-class ConnectorState(AgentBody, frozen=True):
+class ConnectorState(AgentBody, frozen=True, gc=False):
     """
     @ivar state: C{closed} with a C{reason} when it has no port open.
     @ivar certificate_end: when the certificate ends, nanoseconds since the epoch; 0 without one.
@@ -235,7 +235,7 @@ class ConnectorState(AgentBody, frozen=True):
     certificate_end: _Moment = 0
 
 
-class SeriesCounts(AgentBody, frozen=True, array_like=True):
+class SeriesCounts(AgentBody, frozen=True, array_like=True, gc=False):
     """
     What one connector, or source, has counted since the start of the process.
 

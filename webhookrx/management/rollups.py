@@ -59,7 +59,7 @@ ROLLUP_STEPS: Final = (
 """From the finest to the coarsest."""
 
 
-class CountedPart(Struct):
+class CountedPart(Struct, gc=False):
     """
     What was counted in some time.
 
@@ -97,7 +97,7 @@ class CountedPart(Struct):
         )
 
 
-class CountDifference(Struct, frozen=True):
+class CountDifference(Struct, frozen=True, gc=False):
     """
     What a connector has counted between two reports.
 
