@@ -39,6 +39,7 @@ from webhookrx.management.agent_protocol import (
     CommandAnswer,
     EnrolAnswer,
     EnrolRequest,
+    GateState,
     IssuedCertificate,
     ReloadCommand,
     RenewRequest,
@@ -470,6 +471,14 @@ class PollTests(PortCase):
 
 
 class ReportTests(PortCase):
+    def test_long_gate(self) -> None:
+        """Of a gate that is closed for very much the first is kept: lists of routers have it of each."""
+        fra = self.router("fra-1")
+        paths = ("/k.pem", *(f"/{number}/" + "x" * 4_000 for number in range(200)))
+        self.assertEqual(fra.report(gate=GateState(reasons=("a", "b"), paths=paths)).responseCode, 204)
+        gate = self.known(fra).gate
+        self.assertEqual((gate.reasons, gate.paths), (("a", "b"), paths[:9]))
+
     def test_differences_need_their_base(self) -> None:
         """A report upon one that the console does not have is answered 409 send_all."""
         router = self.router()

@@ -37,6 +37,9 @@ DUPLICATE_FOR: Final = 300.0
 MOST_AHEAD: Final = 1_000_000
 """A router that says it has had a revision further ahead of the console's is not believed."""
 
+MOST_OF_GATE: Final = 32 * 1024
+"""Characters of the reasons for which a gate is closed that are kept, and of the paths."""
+
 RouterState: TypeAlias = Literal["pending", "approved", "disabled"]
 
 
@@ -138,7 +141,7 @@ class EnrolledRouter:
         for name in ("applied", "connectors", "gate", "facts", "health", "health_reasons"):
             told = getattr(report, name)
             if told is not None:
-                setattr(self, name, told)
+                setattr(self, name, _cut_gate(told) if isinstance(told, GateState) else told)
         return True
 
     def _replace(self, instance: str, now: float) -> None:
@@ -148,6 +151,21 @@ class EnrolledRouter:
         if self.instance:
             self.replaced = [*[each for each in self.replaced if each != instance][-7:], self.instance]
         self.instance = instance
+
+
+def _cut_gate(gate: GateState) -> GateState:
+    """Return the first of what a gate is closed for: it is written down and shown beside that of all other routers."""
+    reasons, paths = _first(gate.reasons), _first(gate.paths)
+    return gate if (reasons, paths) == (gate.reasons, gate.paths) else GateState(reasons=reasons, paths=paths)
+
+
+def _first(texts: tuple[str, ...]) -> tuple[str, ...]:
+    left = MOST_OF_GATE
+    for index, text in enumerate(texts):
+        left -= len(text)
+        if left < 0:
+            return texts[:index]
+    return texts
 
 
 class RouterRegistry:
