@@ -15,9 +15,9 @@ from webhookrx.console.counts import analytics_routes
 from webhookrx.console.own_settings import setting_routes
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
-from webhookrx.console.routers import discovery_routes, preview_routes
+from webhookrx.console.routers import discovery_routes, preview_routes, reach_routes
 from webhookrx.console.routers import routes as router_routes
-from webhookrx.console.rules import revision_routes
+from webhookrx.console.rules import list_routes, revision_routes
 from webhookrx.console.rules import routes as rule_routes
 from webhookrx.console.taps import tap_routes
 
@@ -42,6 +42,8 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *discovery_routes.ROUTES,
     *rule_routes.ROUTES,
     *revision_routes.ROUTES,
+    *list_routes.ROUTES,
+    *reach_routes.ROUTES,
     *preview_routes.ROUTES,
     *tap_routes.ROUTES,
     *alarm_routes.ROUTES,

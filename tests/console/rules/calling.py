@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -17,7 +17,7 @@ from tests.console.direct_store import DirectStore
 from webhookrx.console.api.principal import Principal
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.api.reading import read_body
-from webhookrx.console.api.route import JSON_TYPE, Answer, ApiCall
+from webhookrx.console.api.route import JSON_TYPE, Answer, ApiCall, ApiRoute
 from webhookrx.console.api.table import RouteTable
 from webhookrx.console.console import Console
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
@@ -58,6 +58,10 @@ class RulesCalls:
         self._table = RouteTable((*ROUTES, *REVISIONS, *RECORDS))
         self.caller = Principal("mara", "editor", token_id="1")
         self.result(self.console.rulebook.start())
+
+    def add_routes(self, routes: Sequence[ApiRoute]) -> None:
+        """Call further routes, too."""
+        self._table = RouteTable((*ROUTES, *REVISIONS, *RECORDS, *routes))
 
     def result(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Return what comes of something that does not wait."""

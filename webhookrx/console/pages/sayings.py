@@ -12,4 +12,6 @@ SAID: Final = "said"
 SAYINGS: Final = {
     "signed-out": "You are signed out.",
     "first-admin": "You are the first admin. Sign in.",
+    "rule-rolled-back": "The rule is what it was; its routers get it now.",
+    "rules-replaced": "The rules are what the file says; their routers get them now.",
 }

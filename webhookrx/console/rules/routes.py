@@ -183,8 +183,9 @@ async def _history(call: ApiCall) -> HistoryPage:
 async def _roll_back_rule(call: ApiCall) -> Answer:
     _may_edit(call)
     name, generation = call.path["name"], call.body.generation
+    read_at = None if call.if_match is None else etag_number(call, "g")
     author = Author(call.caller.name, f"rollback:{generation}")
-    after = await _book(call).roll_back(author, name=name, generation=generation)
+    after = await _book(call).roll_back(author, name=name, generation=generation, read_at=read_at)
     return Answer(RuleList(after.revision, tuple(rule.listed for rule in after.rules.values() if rule.name == name)))
 
 
@@ -260,7 +261,7 @@ ROUTES: Final = (
         "/rules/{name}:rollback",
         Permission.EDIT,
         _roll_back_rule,
-        "Make a rule what it was at a generation.",
+        "Make a rule what it was at a generation; with `If-Match` only the one that was read.",
         request=RollbackRequest,
         answer=RuleList,
     ),

@@ -256,15 +256,18 @@ class Rulebook:
         Make a rule what it was at a generation, or all rules what they were at a revision, as a new revision.
 
         @param name: the rule; empty for all.
-        @param read_at: the revision of the rules that were read; None for whatever is there.
+        @param read_at: the revision of the rules that were read, or the generation of the rule, also of one that was
+            deleted; None for whatever is there.
         @raise ApiProblem: there was nothing like that, it clashes with what is there now, or that was changed in the
             meantime.
         """
 
         def write(transaction: StoreTransaction) -> SavedRules:
             before = load_rules(transaction.db, self._known)
-            if read_at is not None and before.revision != read_at:
+            if read_at is not None and not name and before.revision != read_at:
                 raise ApiProblem(STALE, f"The rules are at revision {before.revision}, and you have read {read_at}.")
+            if read_at is not None and name:
+                _check_generation(transaction.db, name, read_at)
             try:
                 past = (
                     {name: past_entry(transaction.db, name, generation)} if name else _all_at(transaction.db, revision)
@@ -355,6 +358,17 @@ def _all_at(db: sqlite3.Connection, revision: int) -> dict[str, dict[str, Any] |
     if not known:
         raise LookupError(revision)
     return entries_at(db, revision)
+
+
+def _check_generation(db: sqlite3.Connection, name: str, read: int) -> None:
+    """
+    Check that a rule, which may be deleted, is as it was read.
+
+    @raise ApiProblem: it is not.
+    """
+    row = db.execute("SELECT generation FROM rule WHERE name = ?", (name,)).fetchone()
+    if row is not None and row[0] != read:
+        raise ApiProblem(STALE, f'"{name}" is at generation {row[0]} now, and you have read {read}.')
 
 
 def _stale(
