@@ -4,6 +4,9 @@ What five taps cost whose filter never matches: C{python -m benchmarks.taps [--r
 Loads with and without the taps take turns at one receiver. Printed is the processor time of a request in each, and the
 median of what the taps add; it fails past 3 %. What no tap costs is counted in instructions, by
 C{python -m benchmarks.compare BASE --case instructions}.
+
+Taps look at messages for 10 ms of each second, whatever part of it the receiver gets of its core: on a machine that is
+busy with other things that is a larger part of a request, and says nothing.
 """
 
 from __future__ import annotations
