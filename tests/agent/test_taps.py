@@ -123,6 +123,14 @@ class StartTests(AgentTapsCase):
         self.assertEqual(self.started(**asked).request, TapRequest(**asked))
         self.end("t1")
 
+    def test_twice(self) -> None:
+        """A console that asks for a tap twice has one: it can't hide how many it has."""
+        self.started()
+        self.assertEqual(self.start().code, "same_tap")
+        self.assertEqual(len(self.host.taps), 1)
+        self.end("t1")
+        self.assertEqual(self.host.taps, [])
+
     def test_refused(self) -> None:
         """A tap that can't be started is answered with a code and a sentence, and nothing is sent of it."""
         for request, code, sentence in (

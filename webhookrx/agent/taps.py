@@ -96,6 +96,8 @@ class AgentTaps:
             raise CantTap("This host allows no taps of its console (--no-console-tap).", "tap_not_allowed")
         if self._stopped:
             raise CantTap("The receiver stops.", "stopping")
+        if command.id in self._running:
+            raise CantTap("A tap of this id runs already.", "same_tap")
         if len(self._running) >= MOST_ROUTER_TAPS:
             raise CantTap(f"{MOST_ROUTER_TAPS} taps of the console run already.", "too_many_taps")
         # It takes memory that a receiver without taps does not need.
