@@ -8,15 +8,30 @@ them. So it is known which of the two somebody has changed, with a script or wit
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
 import yaml
 
 from webhookrx.console.pages.form import Form
+from webhookrx.console.pages.rule_nodes import (
+    block,
+    composed,
+    flag,
+    is_yes,
+    items_of,
+    key_of,
+    mapping,
+    members_of,
+    scalar,
+    sequence,
+    text_of,
+    with_members,
+    written,
+)
+from webhookrx.management.rule_documents import Document, document_yaml
 from webhookrx.management.rule_documents import document_of as document_of_rule
-from webhookrx.management.rule_documents import document_yaml
 from webhookrx.router.rules.rule import DEFAULT_PATHS, Rule
 from webhookrx.router.rules.rules_file import read_rule
 from webhookrx.router.steps.step import KINDS, Preprocessing, Step
@@ -39,17 +54,6 @@ SKELETONS: Final = {
 _LINES: Final = ("name", "protocol", "port", "suffix", "key_file", "cert_file")
 _TEXTS: Final = ("description", "selector")
 _IN_FORM: Final = frozenset((*_LINES, *_TEXTS, "labels", "paths", "preprocessing"))
-_YES: Final = ("yes", "on", "true")
-_LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DUMPER: Final[Any] = getattr(yaml, "CSafeDumper", yaml.SafeDumper)
-_WIDTH: Final = 1 << 30
-
-_STRING: Final = "tag:yaml.org,2002:str"
-_INTEGER: Final = "tag:yaml.org,2002:int"
-_FLAG: Final = "tag:yaml.org,2002:bool"
-_NULL: Final = "tag:yaml.org,2002:null"
-_MAPPING: Final = "tag:yaml.org,2002:map"
-_SEQUENCE: Final = "tag:yaml.org,2002:seq"
 
 
 class StepText(msgspec.Struct, frozen=True):
@@ -159,9 +163,23 @@ def document_of(form: Form, keep: Side | None = None) -> RuleDraft:
         side = "form" if form_changed else "yaml"
     loses = form.flag("loses")
     if side == "form" and form_changed:
-        loses = loses or (before is not None and before.canonical != base)
-        text = changed_text(base, values)
+        return with_values(draft_of(base, side="form", loses=loses), values)
     return draft_of(text, side=side, base=base, loses=loses and side == "form")
+
+
+def with_values(draft: RuleDraft, values: RuleValues) -> RuleDraft:
+    """Return a draft with other values in the form, which counts from then on."""
+    if _compared(values) == _compared(draft.values):
+        return draft
+    before = read_text(draft.base)
+    loses = draft.loses or (before is not None and before.canonical != draft.base)
+    return draft_of(changed_text(draft.base, values), side="form", base=draft.base, loses=loses)
+
+
+def rule_document(text: str) -> Document | None:
+    """Return the document of a rule in YAML; None while something is wrong with it."""
+    rule = read_rule(text.encode(errors="replace"), "").value
+    return None if rule is None else document_of_rule(rule)
 
 
 def read_text(text: str) -> ReadText | None:
@@ -170,19 +188,19 @@ def read_text(text: str) -> ReadText | None:
     if reading.partial is None:
         return None
     canonical = text if reading.value is None else document_yaml(document_of_rule(reading.value))
-    # What the reader takes is not too deep for a composer that recurses.
-    root = yaml.compose(canonical, Loader=_LOADER)
-    members = _members(root)
-    preparation = _members(members.get("preprocessing"))
+
+    root = composed(canonical)
+    members = members_of(root)
+    preparation = members_of(members.get("preprocessing"))
     labels, paths, steps = members.get("labels"), members.get("paths"), preparation.get("steps")
     values = RuleValues(
-        **{name: _line(_text_of(members[name])) for name in _LINES if name in members},
-        **{name: _text_of(members[name]).strip() for name in _TEXTS if name in members},
-        labels=tuple((key, _line(_text_of(value))) for key, value in _members(labels, as_written=True).items()),
-        paths=DEFAULT_PATHS if paths is None else tuple(_line(_text_of(each)) for each in _items(paths)),
-        classify=_is_yes(preparation.get("classify")),
-        parse=_is_yes(preparation.get("parse")),
-        steps=tuple(map(_step_text, _items(steps))),
+        **{name: _line(text_of(members[name])) for name in _LINES if name in members},
+        **{name: text_of(members[name]).strip() for name in _TEXTS if name in members},
+        labels=tuple((key, _line(text_of(value))) for key, value in members_of(labels, as_written=True).items()),
+        paths=DEFAULT_PATHS if paths is None else tuple(_line(text_of(each)) for each in items_of(paths)),
+        classify=is_yes(preparation.get("classify")),
+        parse=is_yes(preparation.get("parse")),
+        steps=tuple(map(_step_text, items_of(steps))),
     )
     return ReadText(values, _others(root), canonical)
 
@@ -217,24 +235,24 @@ def changed_text(base: str, values: RuleValues) -> str:
     """
     before = read_text(base)
     old = RuleValues() if before is None else before.values
-    root: Any = None if before is None else yaml.compose(before.canonical, Loader=_LOADER)
+    root: Any = None if before is None else composed(before.canonical)
     changes: dict[str, Any] = {}
     for name in (*_LINES, *_TEXTS):
         if getattr(values, name) != getattr(old, name):
-            changes[name] = _scalar(getattr(values, name)) if getattr(values, name) else None
+            changes[name] = scalar(getattr(values, name)) if getattr(values, name) else None
     if values.labels != old.labels:
-        changes["labels"] = _mapping([(_scalar(key), _scalar(value)) for key, value in values.labels])
+        changes["labels"] = mapping([(scalar(key), scalar(value)) for key, value in values.labels])
     if values.paths != old.paths:
-        changes["paths"] = _sequence(map(_scalar, values.paths))
+        changes["paths"] = sequence(map(scalar, values.paths))
     flags = [name for name in ("classify", "parse") if getattr(values, name) != getattr(old, name)]
     if flags or values.steps != old.steps:
-        inside = _members(root).get("preprocessing")
-        prepared: dict[str, Any] = {name: _flag(getattr(values, name)) for name in flags}
+        inside = members_of(root).get("preprocessing")
+        prepared: dict[str, Any] = {name: flag(getattr(values, name)) for name in flags}
         if values.steps != old.steps:
-            known = list(zip(old.steps, _items(_members(inside).get("steps")), strict=True))
-            prepared["steps"] = _sequence(_step_node(step, known) for step in values.steps)
-        changes["preprocessing"] = _with(inside, prepared, Preprocessing)
-    text = _written(_with(root, changes, Rule) or _mapping([], keep=True))
+            known = list(zip(old.steps, items_of(members_of(inside).get("steps")), strict=True))
+            prepared["steps"] = sequence(_step_node(step, known) for step in values.steps)
+        changes["preprocessing"] = with_members(inside, prepared, Preprocessing)
+    text = written(with_members(root, changes, Rule) or mapping([], keep=True))
     read = read_text(text)
     return text if read is None else read.canonical
 
@@ -245,8 +263,8 @@ def of_kind(text: str, was: str, kind: str) -> str:
     skeleton = SKELETONS.get(kind, "")
     if root is None or not skeleton:
         return skeleton or text
-    kept = [(key, value) for key, value in root.value if _key(key) not in (was, "classify_fallback")]
-    return f"{skeleton}\n{_written(_mapping(kept))}".strip() if kept else skeleton
+    kept = [(key, value) for key, value in root.value if key_of(key) not in (was, "classify_fallback")]
+    return f"{skeleton}\n{written(mapping(kept))}".strip() if kept else skeleton
 
 
 def _compared(values: RuleValues) -> RuleValues:
@@ -268,9 +286,6 @@ def raw_text(form: Form, name: str) -> str:
     return f"{text}\n" if text else ""
 
 
-# -- nodes of YAML ---------------------------------------------------------------------------------------------------
-
-
 def _ended(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip()
 
@@ -284,88 +299,27 @@ def _line(text: str) -> str:
     return text.replace("\n", "").replace("\r", "").strip()
 
 
-def _members(node: Any, *, as_written: bool = False) -> dict[str, Any]:
-    if not isinstance(node, yaml.MappingNode):
-        return {}
-    return {key.value if as_written else _key(key): value for key, value in node.value if _key(key)}
-
-
-def _key(node: Any) -> str:
-    return str(node.value).replace("-", "_") if isinstance(node, yaml.ScalarNode) else ""
-
-
-def _items(node: Any) -> list[Any]:
-    return list(node.value) if isinstance(node, yaml.SequenceNode) else []
-
-
-def _text_of(node: Any) -> str:
-    """Return a scalar as text, and what should be none in YAML."""
-    if not isinstance(node, yaml.ScalarNode):
-        return _written(node).strip()
-    return "" if node.tag == _NULL and not node.style else str(node.value)
-
-
-def _is_yes(node: Any) -> bool:
-    return isinstance(node, yaml.ScalarNode) and str(node.value).lower() in _YES
-
-
-def _scalar(text: str) -> Any:
-    tag = _INTEGER if text.isascii() and text.isdigit() and (text == "0" or text[0] != "0") else _STRING
-    return yaml.ScalarNode(tag, text, style="|" if "\n" in text else None)
-
-
-def _flag(is_set: bool) -> Any:
-    return yaml.ScalarNode(_FLAG, "true") if is_set else None
-
-
-def _mapping(pairs: Sequence[tuple[Any, Any]], *, keep: bool = False) -> Any:
-    """Return a mapping; None for an empty one, unless it is to be kept."""
-    return yaml.MappingNode(_MAPPING, list(pairs), flow_style=not pairs) if pairs or keep else None
-
-
-def _sequence(items: Iterable[Any]) -> Any:
-    kept = list(items)
-    return yaml.SequenceNode(_SEQUENCE, kept, flow_style=False) if kept else None
-
-
-def _with(node: Any, changes: Mapping[str, Any], type: type[msgspec.Struct]) -> Any:
-    """Return a copy of a mapping with some members changed, None being one that is not there any more."""
-    pairs = list(node.value) if isinstance(node, yaml.MappingNode) else []
-    there = [_key(key) for key, _ in pairs]
-    pairs = [(key, changes.get(_key(key), value)) for key, value in pairs]
-    pairs += [(_scalar(name), value) for name, value in changes.items() if name not in there]
-    order = {field.name: number for number, field in enumerate(msgspec.structs.fields(type))}
-    pairs.sort(key=lambda pair: order.get(_key(pair[0]), len(order)))
-    return _mapping([pair for pair in pairs if pair[1] is not None])
-
-
-def _written(node: Any) -> str:
-    text: str = yaml.serialize(node, Dumper=_DUMPER, allow_unicode=True, width=_WIDTH)
-    # A scalar by itself ends with the mark of the end of a document.
-    return text.removesuffix("...\n")
-
-
 def _others(root: Any) -> str:
     """Return the members that are in YAML only."""
     pairs = []
     for key, value in root.value:
-        if _key(key) == "preprocessing" and isinstance(value, yaml.MappingNode):
-            value = _mapping([pair for pair in value.value if _key(pair[0]) not in ("classify", "parse", "steps")])
-        elif _key(key) in _IN_FORM:
+        if key_of(key) == "preprocessing" and isinstance(value, yaml.MappingNode):
+            value = mapping([pair for pair in value.value if key_of(pair[0]) not in ("classify", "parse", "steps")])
+        elif key_of(key) in _IN_FORM:
             continue
         if value is not None:
             pairs.append((key, value))
-    return _written(_mapping(pairs)) if pairs else ""
+    return written(mapping(pairs)) if pairs else ""
 
 
 def _step_text(node: Any) -> StepText:
-    members = _members(node)
+    members = members_of(node)
     kind = next((kind for kind in KINDS if kind in members), "")
     if not isinstance(node, yaml.MappingNode):
-        return StepText("", "", _text_of(node).rstrip())
-    kept = _mapping([(key, value) for key, value in node.value if _key(key) != "condition"])
-    condition = _text_of(members["condition"]).strip() if "condition" in members else ""
-    return StepText(kind, condition, "" if kept is None else _written(kept).rstrip())
+        return StepText("", "", text_of(node).rstrip())
+    kept = mapping([(key, value) for key, value in node.value if key_of(key) != "condition"])
+    condition = text_of(members["condition"]).strip() if "condition" in members else ""
+    return StepText(kind, condition, "" if kept is None else written(kept).rstrip())
 
 
 def _step_node(step: StepText, known: Sequence[tuple[StepText, Any]]) -> Any:
@@ -375,16 +329,16 @@ def _step_node(step: StepText, known: Sequence[tuple[StepText, Any]]) -> Any:
     root = _step_root(step.yaml)
     if root is None:
         # A text in place of a step: the reader says what is wrong with it, and nothing of it is lost.
-        condition = _written(_mapping([(_scalar("condition"), _scalar(step.condition))])) if step.condition else ""
-        return yaml.ScalarNode(_STRING, condition + step.yaml, style="|")
-    pairs = [(key, value) for key, value in root.value if _key(key) != "condition" or not step.condition]
+        condition = written(mapping([(scalar("condition"), scalar(step.condition))])) if step.condition else ""
+        return block(condition + step.yaml)
+    pairs = [(key, value) for key, value in root.value if key_of(key) != "condition" or not step.condition]
     if step.condition:
-        pairs.append((_scalar("condition"), _scalar(step.condition)))
-    return _mapping(pairs, keep=True)
+        pairs.append((scalar("condition"), scalar(step.condition)))
+    return mapping(pairs, keep=True)
 
 
 def _step_root(text: str) -> Any:
     """Return the mapping that a step is; None when it is none, or can't be read."""
     if not text.strip() or read_typed(text.encode(errors="replace"), "", Step).partial is None:
         return None
-    return yaml.compose(text, Loader=_LOADER)
+    return composed(text)
