@@ -37,5 +37,9 @@ class ShowAlarmsTests(AlarmCase):
         self.assertEqual((1, 2), (len(page.states), page.more))
         page = self.shown(count=2)
         self.assertEqual((2, len(found) - 2), (len(page.states), page.more))
+        page = self.shown(count=2, skip=1)
+        self.assertEqual((found[1:3], len(found) - 3), ([(each.alarm, each.state) for each in page.states], page.more))
+        page = self.shown(skip=99)
+        self.assertEqual(((), 0), (page.states, page.more))
         counted = {each.name: (each.firing, each.pending) for each in page.alarms}
         self.assertEqual(((1, 0), (0, 3)), (counted["apply_failed"], counted["router_away"]))

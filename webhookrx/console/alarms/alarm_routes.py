@@ -4,7 +4,7 @@ The routes of alarms.
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import chain, islice
 from typing import Annotated, Final, Literal
 
 import msgspec
@@ -19,7 +19,8 @@ from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import Answer, ApiCall, ApiRoute
 from webhookrx.console.rules.routes import HistoryPage, HistoryQuery, RollbackRequest
 from webhookrx.console.store.history import Author, read_history
-from webhookrx.management.alarm_values import STANDING, AlarmRow
+from webhookrx.management.alarm_rules import AlarmRule
+from webhookrx.management.alarm_values import STANDING, AlarmCount, AlarmRow
 from webhookrx.quantities import format_duration
 
 MOST_ROWS: Final = 1_000
@@ -32,11 +33,13 @@ class AlarmsQuery(msgspec.Struct, frozen=True):
     @ivar alarm: of one alarm; empty for all.
     @ivar state: those that are in it; empty for all.
     @ivar count: how many at most.
+    @ivar skip: how many of them to leave out first.
     """
 
     alarm: Annotated[str, Meta(max_length=63)] = ""
     state: Literal["", "firing", "pending", "unknown"] = ""
     count: Annotated[int, Meta(ge=1, le=MOST_ROWS)] = 200
+    skip: Annotated[int, Meta(ge=0, lt=1 << 31)] = 0
 
 
 class ShownAlarm(msgspec.Struct, frozen=True):
@@ -63,8 +66,9 @@ class AlarmsPage(msgspec.Struct, frozen=True):
     """
     The alarms of the console.
 
+    @ivar alarms: all, also those that were written since the last look.
     @ivar states: what is not ok, those that fire first.
-    @ivar more: how many states there are besides, as far as they are wanted.
+    @ivar more: how many states come after these, as far as they are wanted.
     @ivar looked_at: when the console has looked last, seconds since the epoch; 0 if it has not yet.
     """
 
@@ -77,27 +81,28 @@ class AlarmsPage(msgspec.Struct, frozen=True):
 async def show_alarms(call: ApiCall) -> AlarmsPage:
     """Return all alarms, and the states that are wanted."""
     alarms, query = _alarms(call), call.query
-    shown = tuple(
-        ShownAlarm(
-            rule.name,
-            rule.kind,
-            rule.when,
-            format_duration(rule.seconds),
-            rule.notify,
-            count.pending,
-            count.firing,
-            count.unknown,
-            count.left_out,
-        )
-        for rule, count in zip(alarms.alarms.rules, alarms.alarms.counts, strict=True)
-    )
+    counts = {each.alarm: each for each in alarms.alarms.counts}
+    shown = tuple(_shown(rule, counts.get(rule.name, AlarmCount(rule.name, rule.kind))) for rule in alarms.rules)
     wanted = [state for state in STANDING if query.state in ("", state)]
     names = {query.alarm} if query.alarm else None
-    rows: list[AlarmRow] = []
-    for state in wanted:
-        rows += islice(alarms.alarms.standing(state, names), query.count - len(rows))
+    standing = chain.from_iterable(alarms.alarms.standing(state, names) for state in wanted)
+    rows = tuple(islice(standing, query.skip, query.skip + query.count))
     in_all = sum(getattr(each, state) for each in shown if names is None or each.name in names for state in wanted)
-    return AlarmsPage(shown, tuple(rows), in_all - len(rows), alarms.looked_at)
+    return AlarmsPage(shown, rows, max(0, in_all - query.skip - len(rows)), alarms.looked_at)
+
+
+def _shown(rule: AlarmRule, count: AlarmCount) -> ShownAlarm:
+    return ShownAlarm(
+        rule.name,
+        rule.kind,
+        rule.when,
+        format_duration(rule.seconds),
+        rule.notify,
+        count.pending,
+        count.firing,
+        count.unknown,
+        count.left_out,
+    )
 
 
 async def show_alarm(call: ApiCall) -> Answer:

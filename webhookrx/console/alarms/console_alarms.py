@@ -102,7 +102,7 @@ class ConsoleAlarms:
         if self.book.unusable:
             names = ", ".join(self.book.unusable)
             self._console.problems[_ABOUT] = f"Alarms can't be used as they are saved; write them anew: {names}."
-        self.alarms.use(self._rules())
+        self.alarms.use(self.rules)
         marks = await self._console.store.read(read_marks)
         self.alarms.restore(marks, now, self._console.clock())
 
@@ -143,7 +143,7 @@ class ConsoleAlarms:
         if fleet is None:
             return
         now, at = self._reactor.seconds(), self._console.clock()
-        self.alarms.use(self._rules())
+        self.alarms.use(self.rules)
         self._facts.begin(self.alarms.kinds, now, at)
         self.alarms.begin_look(now, at)
         changes: list[AlarmChange] = []
@@ -167,7 +167,9 @@ class ConsoleAlarms:
         await self._save()
         self.telling.wake()
 
-    def _rules(self) -> list[AlarmRule]:
+    @property
+    def rules(self) -> list[AlarmRule]:
+        """All alarms as they are to be, also those that were written since the last look."""
         notify = self.telling.built_in
         return [
             replace(rule, notify=notify) if (listed := self.book.listed(rule.name)) and listed.built_in else rule

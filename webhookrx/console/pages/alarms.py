@@ -1,18 +1,146 @@
 """
-The page Alarms.
+The page Alarms: what is not well now, and all alarms; and the part of it that stands beside a rule.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import re
+from functools import lru_cache
+from typing import Any, Final
 
+from webhookrx.console.alarms.alarm_routes import AlarmsPage, ShownAlarm
 from webhookrx.console.api.principal import Permission
+from webhookrx.console.pages import alarm_editor, alarm_targets
+from webhookrx.console.pages.alarm_words import KIND, KINDS, STATE_BADGES
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
+from webhookrx.console.pages.rendering import query_string
+from webhookrx.query import Query, QueryError, parse
+from webhookrx.query.query import compile_tree
+from webhookrx.query.query_lexer import written
+from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term
+from webhookrx.work import TooMuchWork, Work
+
+STATES_A_PAGE: Final = 50
+
+#: Units of work for one alarm: its query is decided in the reactor.
+_MOST_WORK: Final = 100_000
+
+_NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
 async def show_alarms(call: PageCall) -> PageAnswer:
-    """Show it."""
-    return Page("alarms.html")
+    """Show what is not ok, and all alarms."""
+    values = await _states(call)
+    page: AlarmsPage = values["page"]
+    return Page("alarms.html", {**values, "alarms": page.alarms, "kinds": KINDS})
 
 
-ROUTES: Final = (PageRoute("GET", "/alarms", Permission.VIEW, show_alarms),)
+async def show_states(call: PageCall) -> PageAnswer:
+    """Show the part with what is not ok."""
+    return Page("_alarm_states.html", await _states(call))
+
+
+async def _states(call: PageCall) -> dict[str, Any]:
+    query, state = call.query, call.query.text("state")
+    if state not in STATE_BADGES:
+        state = ""
+    alarm, skip = query.text("alarm")[:63], query.number("skip")
+    asked = {"alarm": alarm, "state": state, "skip": skip, "count": STATES_A_PAGE}
+    page: AlarmsPage = (await call.api("GET", "/alarms", query=asked)).body
+    wanted = [each for each in page.alarms if alarm in ("", each.name)]
+    counts = {name: sum(getattr(each, name) for each in wanted) for name in STATE_BADGES}
+
+    def url(path: str = "/alarms", **changes: object) -> str:
+        return path + query_string(**{"alarm": alarm, "state": state, "skip": skip, **changes})
+
+    return {
+        "page": page,
+        "counts": counts,
+        "left_out": sum(each.left_out for each in wanted),
+        "state": state,
+        "alarm": alarm,
+        "skip": skip,
+        "step": STATES_A_PAGE,
+        "badges": STATE_BADGES,
+        "url_of": url,
+    }
+
+
+# -- beside a rule -----------------------------------------------------------------------------------------------
+
+
+async def show_alarms_of_rule(call: PageCall) -> PageAnswer:
+    """Show the alarms that are about the connectors of a rule; as a part of a page, if a script asks."""
+    rule = call.query.text("rule")
+    page: AlarmsPage = (await call.api("GET", "/alarms", query={"count": 1})).body
+    own: list[ShownAlarm] = []
+    also = 0
+    for each in page.alarms:
+        if "label" in KIND[each.kind].fields or "rule" not in KIND[each.kind].fields:
+            continue
+        names_it, holds = is_about_rule(each.when, rule)
+        if holds is not False:
+            own += [each] if names_it else []
+            also += not names_it
+    values = {
+        "rule": rule,
+        "own": own,
+        "also": also,
+        "kinds": KIND,
+        "badges": STATE_BADGES,
+        "new": [
+            (f"Silent for {lasts}", new_alarm_url("silent", rule, **{"for": lasts})) for lasts in ("1h", "6h", "1d")
+        ]
+        + [
+            ("Refusals above 5%", new_alarm_url("refused", rule, above="5%")),
+            ("Certificate ends within 14d", new_alarm_url("certificate", rule, **{"for": "14d"})),
+        ],
+    }
+    return Page("_alarms_of_rule.html" if call.is_fragment else "alarms_of_rule.html", values)
+
+
+def new_alarm_url(kind: str, rule: str, **fields: str) -> str:
+    """Return where a new alarm about a rule is written, with what it is filled with."""
+    name = _NO_NAME.sub("-", f"{kind}-{rule}").strip("-.")[:63]
+    return "/alarms:new" + query_string(kind=kind, name=name, when=f"rule = {written(rule)}", **fields)
+
+
+def is_about_rule(when: str, rule: str) -> tuple[bool, bool | None]:
+    """
+    Return whether the query of an alarm names rules, and whether it holds for connectors of a rule; None for that when
+    it depends on more than the rule.
+    """
+    try:
+        query = _parsed(when)
+        return any(each.field == "rule" for each in query.fields), _holds(query.tree, rule)
+    except (QueryError, TooMuchWork):
+        return False, None
+
+
+@lru_cache(maxsize=256)
+def _parsed(when: str) -> Query:
+    return parse(when)
+
+
+def _holds(node: Node, rule: str) -> bool | None:
+    match node:
+        case Everything():
+            return True
+        case Term() | Exists():
+            return compile_tree(node)({"rule": rule}, Work(_MOST_WORK)) if node.path == ("rule",) else None
+        case Not():
+            inner = _holds(node.operand, rule)
+            return None if inner is None else not inner
+        case And() | Or():
+            found = [_holds(each, rule) for each in node.operands]
+            decides = isinstance(node, Or)
+            return decides if decides in found else None if None in found else not decides
+
+
+ROUTES: Final = (
+    PageRoute("GET", "/alarms", Permission.VIEW, show_alarms),
+    PageRoute("GET", "/alarms:states", Permission.VIEW, show_states),
+    PageRoute("GET", "/alarms:of-rule", Permission.VIEW, show_alarms_of_rule),
+    *alarm_editor.ROUTES,
+    *alarm_targets.ROUTES,
+)
