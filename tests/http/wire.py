@@ -153,12 +153,18 @@ class AtOnce(TimeSlices):
 
 
 class Response:
-    """One answer, taken apart."""
+    """
+    One answer, taken apart.
 
-    def __init__(self, status: int, headers: dict[str, str], body: bytes) -> None:
+    @ivar headers: the last of each name.
+    @ivar cookies: all that it sets.
+    """
+
+    def __init__(self, status: int, headers: dict[str, str], body: bytes, cookies: Collection[str] = ()) -> None:
         self.status = status
         self.headers = headers
         self.body = body
+        self.cookies = list(cookies)
 
     def __repr__(self) -> str:
         return f"<{self.status} {self.headers} {self.body!r}>"
@@ -279,13 +285,15 @@ class Sender:
             first, *lines = head.decode("latin-1").split("\r\n")
             match = re.fullmatch(r"HTTP/1\.1 (\d\d\d) [A-Za-z -]+", first)
             assert match, first
-            headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
+            pairs = [(name.lower(), value) for name, value in (line.split(": ", 1) for line in lines)]
+            headers = dict(pairs)
             if headers.get("transfer-encoding") == "chunked":
                 body, _, data = rest.partition(b"0\r\n\r\n")
             else:
                 length = int(headers.get("content-length", 0)) if match[1] != "100" else 0
                 body, data = rest[:length], rest[length:]
-            found.append(Response(int(match[1]), headers, body))
+            cookies = [value for name, value in pairs if name == "set-cookie"]
+            found.append(Response(int(match[1]), headers, body, cookies))
         return found
 
     def statuses(self) -> list[int]:

@@ -12,6 +12,7 @@ from twisted.web.resource import IResource, Resource
 
 from webhookrx.console.alarms.console_alarms import ConsoleAlarms
 from webhookrx.console.counts.console_counts import ConsoleCounts
+from webhookrx.console.oidc.single_sign_on import SingleSignOn
 from webhookrx.console.own_settings.live_settings import LiveSettings
 from webhookrx.console.people.people import People
 from webhookrx.console.routers.previews import Previews
@@ -58,6 +59,7 @@ class Console:
     @ivar live: the settings that admins change while it runs.
     @ivar counts: what the routers have counted.
     @ivar people: knows callers; its passwords are to be started and stopped.
+    @ivar single_sign_on: how people sign in at a provider; None without one.
     @ivar rulebook: all rules.
     @ivar previews: of rules that are not saved.
     @ivar taps: what people see of messages while they pass.
@@ -83,6 +85,7 @@ class Console:
         self.problems: dict[str, str] = {}
         self.fleet: FleetOfRouters | None = None
         self.people = People(self)
+        self.single_sign_on = None if settings.oidc is None else SingleSignOn(self, settings.oidc)
         self.rulebook = Rulebook(store, lambda: () if self.fleet is None else self.fleet.hosts)
         self.previews = Previews(self)
         self.taps = ConsoleTaps(self)

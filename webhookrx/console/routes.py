@@ -12,6 +12,7 @@ from webhookrx.console.api.openapi import describe
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.counts import analytics_routes
+from webhookrx.console.oidc import oidc_routes
 from webhookrx.console.own_settings import setting_routes
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
@@ -49,6 +50,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *alarm_routes.ROUTES,
     *target_routes.ROUTES,
     *setting_routes.ROUTES,
+    *oidc_routes.ROUTES,
     *PEOPLE,
     *RECORDS,
 )

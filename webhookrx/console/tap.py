@@ -119,7 +119,16 @@ def check_text(settings: ConsoleSettings) -> str:
         ("admin", "none" if settings.admin is None else settings.admin.text),
         ("read-only-rules", "yes" if settings.read_only_rules else "no"),
     ]
-    lines = [f"  {name:15}  {value}" for name, value in rows]
+    oidc = settings.oidc
+    if oidc is not None:
+        rows += [
+            ("oidc-issuer", oidc.issuer),
+            ("oidc-client-id", oidc.client_id),
+            ("oidc-secret-file", oidc.secret_file),
+            ("oidc-role", " ".join(map(str, oidc.roles))),
+            ("oidc-only", "yes" if oidc.only else "no"),
+        ]
+    lines = [f"  {name:16}  {value}" for name, value in rows]
     return "\n".join(["console", *lines, "", version_line(), "The configuration is good."])
 
 

@@ -15,6 +15,7 @@ from tests.console.direct_store import DirectStore
 from tests.console.people.test_people import PASSWORD, PeopleCase
 from webhookrx.commands.main import main
 from webhookrx.console.people import break_glass
+from webhookrx.console.people.accounts import is_let_in
 from webhookrx.console.store import database
 from webhookrx.console.store.history import read_history
 
@@ -77,6 +78,8 @@ class BreakGlassTests(PeopleCase):
         self.assertEqual(("root", "command", "create"), (entry.by, entry.via, entry.operation))
         (stored,) = self.store.reader.read(lambda db: db.execute("SELECT password FROM person").fetchone())
         self.assertEqual(f"hash:{PASSWORD}", stored)
+        now = self.clock.seconds()
+        self.assertTrue(self.store.reader.read(lambda db: is_let_in(db, "mara", now)))
         self.assertEqual(201, self.log_in().status)
         self.assertEqual("  mara  admin  tap\n", self.user())
         self.assertIn("taken", self.user("mara", "--create", "--password-file", self.secret_file, status=1))

@@ -116,7 +116,7 @@ class SessionTests(PeopleCase):
         self.assertTrue(response.headers["set-cookie"].endswith("; Path=/; Secure; HttpOnly; SameSite=Lax"))
         session = self.session()
         me = json.loads(self.ask("GET", "/session", **session).body)
-        self.assertEqual(("mara", "editor", True, session["x_csrf_token"]), tuple(me.values()))
+        self.assertEqual(("mara", "editor", True, session["x_csrf_token"], False), tuple(me.values()))
 
     def test_fixation(self) -> None:
         """A log-in makes a new secret whatever cookie came, and the session that came ends."""
@@ -295,7 +295,8 @@ class FirstAdminTests(PeopleCase):
         self.assertEqual(204, self.ask("POST", "/first-admin", {**body, "secret": secret}).status)
         self.assertEqual(403, self.ask("POST", "/first-admin", {**body, "name": "theo", "secret": secret}).status)
         people = json.loads(self.ask("GET", "/people", **self.session()).body)
-        self.assertEqual([{"name": "mara", "role": "admin", "tap": True, "enabled": True}], people)
+        mara = {"name": "mara", "role": "admin", "tap": True, "enabled": True, "single_sign_on": False}
+        self.assertEqual([mara], people)
 
     def test_late(self) -> None:
         """After an hour it is void."""

@@ -49,6 +49,7 @@ TOO_MANY_ROUTERS: Final = ProblemKind("too_many_routers", 422, "The query matche
 IF_MATCH_MISSING: Final = ProblemKind("if_match_missing", 428, "Say with If-Match what you have read.")
 TOO_MANY: Final = ProblemKind("too_many", 429, "Too many; try later.")
 FAILED_CALL: Final = ProblemKind("failed", 500, "The console failed on this request; its log says where.")
+BAD_PROVIDER: Final = ProblemKind("bad_provider", 502, "The provider of single sign-on has not answered as it should.")
 BUSY: Final = ProblemKind("busy", 503, "The console has too much to do; try later.")
 DISK_FULL: Final = ProblemKind("disk_full", 507, "The console's disk is full; nothing was changed.")
 
@@ -72,6 +73,7 @@ KINDS: Final = (
     IF_MATCH_MISSING,
     TOO_MANY,
     FAILED_CALL,
+    BAD_PROVIDER,
     BUSY,
     DISK_FULL,
 )

@@ -31,6 +31,7 @@ class PageCall(msgspec.Struct, frozen=True):
     @ivar form: the form; empty for GET.
     @ivar url: path and query as they came, such as C{/rules?query=x}.
     @ivar is_fragment: a script wants a part of a page (htmx).
+    @ivar cookies: returns the values of all cookies of a name.
     """
 
     console: Any
@@ -41,6 +42,7 @@ class PageCall(msgspec.Struct, frozen=True):
     form: Form
     url: str
     is_fragment: bool = False
+    cookies: Callable[[str], list[str]] = lambda name: []
 
     @property
     def me(self) -> Principal:

@@ -5,6 +5,7 @@ Serves the pages: each request is judged, handled by its page, and answered as H
 from __future__ import annotations
 
 import hmac
+from functools import partial
 from typing import Any, Final
 
 from twisted.internet.defer import Deferred
@@ -184,6 +185,7 @@ class PageResource(Resource):
             Form(content),
             _url_of(head),
             _is_by_script(head),
+            partial(read_cookies, head),
         )
 
     # -- answers -------------------------------------------------------------------------------------------------

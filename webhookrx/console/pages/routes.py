@@ -18,6 +18,7 @@ from webhookrx.console.pages import (
     rules_file,
     settings,
     sign_in,
+    sign_in_oidc,
     tap,
 )
 from webhookrx.console.pages.page import PageRoute
@@ -35,4 +36,5 @@ PAGES: Final[tuple[PageRoute, ...]] = (
     *activity.ROUTES,
     *settings.ROUTES,
     *sign_in.ROUTES,
+    *sign_in_oidc.ROUTES,
 )

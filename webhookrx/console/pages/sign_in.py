@@ -5,11 +5,12 @@ The pages of whoever is not signed in yet: sign in, sign out, the first admin; a
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Any, Final
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.pages.page import THEME_COOKIE, Page, PageAnswer, PageCall, PageRoute, Redirect
+from webhookrx.console.pages.rendering import query_string
 
 #: A path of this console: browsers take C{//} and C{/\\} for another host.
 _LOCAL: Final = re.compile(r"/(?![/\\])[!-\[\]-~]*")
@@ -20,9 +21,36 @@ def local_path(text: str) -> str:
     return text if _LOCAL.fullmatch(text) else "/"
 
 
+def sign_in_page(
+    call: PageCall,
+    next_path: str,
+    name: str = "",
+    problem: ApiProblem | None = None,
+    headers: tuple[tuple[str, str], ...] = (),
+) -> Page:
+    """
+    Return the page that asks who somebody is.
+
+    @param problem: why they are not signed in; None for a first try.
+    """
+    oidc = call.console.settings.oidc
+    values: dict[str, Any] = {
+        "next": next_path,
+        "name": name,
+        "problem": problem,
+        "single_sign_on": oidc is not None,
+        "only": oidc is not None and oidc.only,
+        # Never that of a provider's answer, which holds its code.
+        "url": f"/sign-in{query_string(next=next_path)}",
+    }
+    if problem is None:
+        return Page("sign_in.html", values, headers=headers)
+    return Page("sign_in.html", values, problem.kind.status, (*problem.headers, *headers))
+
+
 async def show_sign_in(call: PageCall) -> PageAnswer:
     """Ask for name and password."""
-    return Page("sign_in.html", {"next": call.query.text("next"), "name": "", "problem": None})
+    return sign_in_page(call, call.query.text("next"))
 
 
 async def sign_in(call: PageCall) -> PageAnswer:
@@ -34,8 +62,7 @@ async def sign_in(call: PageCall) -> PageAnswer:
     try:
         answer = await call.api("POST", "/session", {"name": name, "password": password})
     except ApiProblem as problem:
-        values = {"next": next_path, "name": name, "problem": problem}
-        return Page("sign_in.html", values, problem.kind.status, problem.headers)
+        return sign_in_page(call, next_path, name, problem)
     return Redirect(local_path(next_path), headers=answer.headers)
 
 

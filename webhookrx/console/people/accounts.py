@@ -24,20 +24,32 @@ BACKWARDS: Final = 300
 """Seconds that the clock may have been set back by before a session is not believed any more."""
 
 FIRST_ADMIN: Final = "first_admin"
+BREAK_GLASS: Final = "break_glass:"
+BREAK_GLASS_FOR: Final = 3600
+"""Seconds for which a password that was set on the machine of the console counts, where others don't."""
+
+OF_PROVIDER: Final = "The provider of single sign-on decides on role, tap and password of this person."
 NO_OFFER: Final = (
     "The link is wrong, was used or has expired, or there are people already; webhookrx console user --first-admin, "
     "on the machine of the console, makes another while there is nobody."
 )
+_PERSON: Final = "SELECT name, role, tap, enabled, subject IS NOT NULL FROM person"
 _NAME: Final = re.compile(r"[a-z0-9][a-z0-9._@-]{0,62}")
 
 
 class PersonView(msgspec.Struct, frozen=True):
-    """A person, as the API shows one."""
+    """
+    A person, as the API shows one.
+
+    @ivar single_sign_on: the provider of single sign-on knows who it is, and decides on role and C{tap}; there is no
+        password.
+    """
 
     name: str
     role: RoleName
     tap: bool
     enabled: bool
+    single_sign_on: bool = False
 
 
 class TokenView(msgspec.Struct, frozen=True):
@@ -57,13 +69,18 @@ def digest(secret: str) -> bytes:
     return hashlib.sha256(secret.encode()).digest()
 
 
+def is_name(name: str) -> bool:
+    """Return whether a person or token may have a name."""
+    return _NAME.fullmatch(name) is not None
+
+
 def check_name(name: str) -> None:
     """
     Check the name of a person or token.
 
     @raise ApiProblem: it has other characters.
     """
-    if _NAME.fullmatch(name) is None:
+    if not is_name(name):
         raise ApiProblem(INVALID, "A name has 1 to 63 of a-z, 0-9, dot, dash, underscore and @.")
 
 
@@ -116,14 +133,17 @@ def require(tx: StoreTransaction, principal: Principal, permission: Permission) 
 
 def people(db: sqlite3.Connection) -> list[PersonView]:
     """Return all people by name."""
-    return [_person(row) for row in db.execute("SELECT name, role, tap, enabled FROM person ORDER BY name")]
+    return [_person(row) for row in db.execute(f"{_PERSON} ORDER BY name")]
 
 
-def add_person(tx: StoreTransaction, by: Author, person: PersonView, password: str) -> None:
+def add_person(
+    tx: StoreTransaction, by: Author, person: PersonView, password: str | None, subject: str | None = None
+) -> None:
     """
     Add a person.
 
-    @param password: its hash.
+    @param password: its hash; None for somebody of single sign-on.
+    @param subject: how the provider of single sign-on knows the person; None for somebody with a password.
     @raise ApiProblem: the name is wrong or taken, or there are too many.
     """
     check_name(person.name)
@@ -132,8 +152,8 @@ def add_person(tx: StoreTransaction, by: Author, person: PersonView, password: s
     if tx.execute("SELECT 1 FROM person WHERE name = ?", (person.name,)).fetchone():
         raise ApiProblem(CONFLICT, "The name is taken.")
     tx.execute(
-        "INSERT INTO person (name, password, role, tap, enabled, made_at) VALUES (?, ?, ?, ?, ?, ?)",
-        (person.name, password, person.role, person.tap, person.enabled, tx.now),
+        "INSERT INTO person (name, password, subject, role, tap, enabled, made_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        (person.name, password, subject, person.role, person.tap, person.enabled, tx.now),
     )
     tx.revise(by, [Change("user", person.name, "create", None, msgspec.to_builtins(person))])
 
@@ -153,10 +173,12 @@ def change_person(
     @param changes: some of C{role}, C{tap} and C{enabled}.
     @param password: a new hash.
     @param keep_tokens: with a new password, the API tokens of the person go on, too.
-    @raise ApiProblem: there is no such person, or no admin would be left.
+    @raise ApiProblem: there is no such person, no admin would be left, or it is not for this console to decide.
     """
-    before = _find(tx.db, name)
+    before = find_person(tx.db, name)
     after = msgspec.structs.replace(before, **changes)
+    if before.single_sign_on and (password is not None or (after.role, after.tap) != (before.role, before.tap)):
+        raise ApiProblem(CONFLICT, OF_PROVIDER)
     tx.execute(
         "UPDATE person SET role = ?, tap = ?, enabled = ?, password = coalesce(?, password),"
         " generation = generation + 1 WHERE name = ?",
@@ -181,7 +203,7 @@ def change_own_password(
     @param verified: the generation of which the old password was verified.
     @raise ApiProblem: the person has changed since.
     """
-    person = _find(tx.db, caller.name)
+    person = find_person(tx.db, caller.name)
     changed = tx.execute(
         "UPDATE person SET password = ?, generation = generation + 1 WHERE name = ? AND enabled AND generation = ?"
         " AND EXISTS (SELECT 1 FROM session WHERE session.id = ? AND session.person = person.id)",
@@ -204,7 +226,7 @@ def remove_person(tx: StoreTransaction, by: Author, name: str) -> None:
 
     @raise ApiProblem: see L{change_person}.
     """
-    before = _find(tx.db, name)
+    before = find_person(tx.db, name)
     tx.execute("DELETE FROM session WHERE person = (SELECT id FROM person WHERE name = ?)", (name,))
     gone = remove_tokens(tx, name)
     tx.execute("DELETE FROM person WHERE name = ?", (name,))
@@ -212,21 +234,42 @@ def remove_person(tx: StoreTransaction, by: Author, name: str) -> None:
     tx.revise(by, [Change("user", name, "delete", msgspec.to_builtins(before), None), *gone])
 
 
-def _find(db: sqlite3.Connection, name: str) -> PersonView:
-    row = db.execute("SELECT name, role, tap, enabled FROM person WHERE name = ?", (name,)).fetchone()
+def find_person(db: sqlite3.Connection, name: str) -> PersonView:
+    """
+    Return a person.
+
+    @raise ApiProblem: there is none of that name.
+    """
+    row = db.execute(f"{_PERSON} WHERE name = ?", (name,)).fetchone()
     if row is None:
         raise ApiProblem(NOT_FOUND, "There is no such person.")
     return _person(row)
 
 
 def _person(row: tuple[Any, ...]) -> PersonView:
-    name, role, tap, enabled = row
-    return PersonView(name, role, bool(tap), bool(enabled))
+    name, role, tap, enabled, is_single = row
+    return PersonView(name, role, bool(tap), bool(enabled), bool(is_single))
 
 
 def _check_admins(tx: StoreTransaction) -> None:
     if not tx.execute("SELECT 1 FROM person WHERE role = 'admin' AND enabled").fetchone():
         raise ApiProblem(CONFLICT, "No admin would be left.")
+
+
+def break_glass(tx: StoreTransaction, name: str) -> None:
+    """Let a person sign in by the password for a while, also where people sign in by single sign-on alone."""
+    known = tx.execute("SELECT name, value FROM setting WHERE name GLOB ?", (f"{BREAK_GLASS}*",)).fetchall()
+    for key, until in known:
+        if float(until) <= tx.now:
+            tx.execute("DELETE FROM setting WHERE name = ?", (key,))
+    value = str(tx.now + BREAK_GLASS_FOR)
+    tx.execute("INSERT OR REPLACE INTO setting (name, value) VALUES (?, ?)", (BREAK_GLASS + name, value))
+
+
+def is_let_in(db: sqlite3.Connection, name: str, now: float) -> bool:
+    """Return whether L{break_glass} lets a person in now."""
+    row = db.execute("SELECT value FROM setting WHERE name = ?", (BREAK_GLASS + name,)).fetchone()
+    return row is not None and now < float(row[0]) <= now + BREAK_GLASS_FOR
 
 
 # -- the first admin ---------------------------------------------------------------------------------------------

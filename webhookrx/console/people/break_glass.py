@@ -71,7 +71,8 @@ def offer_first_admin(path: str) -> str:
 
 def change_account(path: str, name: str, change: AccountChange) -> None:
     """
-    Add or change a person, as the log then says, by the command. All sessions of the person end.
+    Add or change a person, as the log then says, by the command. All sessions of the person end. A password that is set
+    lets the person in for an hour where people sign in by single sign-on alone.
 
     @raise CannotStart: that can't be done, or the store can't be written; nothing is changed then.
     @raise ConfigError: the file of the password can't be used.
@@ -85,10 +86,13 @@ def change_account(path: str, name: str, change: AccountChange) -> None:
             enabled = change.enabled is not False
             person = PersonView(name, change.role or "viewer", bool(change.tap), enabled)
             accounts.add_person(tx, _COMMAND, person, hashed or "")
+            accounts.break_glass(tx, name)
             return
         rights: dict[str, Any] = {"role": change.role, "tap": change.tap, "enabled": change.enabled}
         given = {key: value for key, value in rights.items() if value is not None}
         accounts.change_person(tx, _COMMAND, name, given, hashed, keep_tokens=change.keep_tokens)
+        if hashed is not None:
+            accounts.break_glass(tx, name)
 
     _write(path, apply)
 

@@ -11,11 +11,13 @@ from twisted.internet.task import deferLater
 from twisted.logger import Logger
 
 from webhookrx.console.api.principal import Principal
-from webhookrx.console.api.problems import FORBIDDEN, NOT_SIGNED_IN, ApiProblem, too_many
+from webhookrx.console.api.problems import CONFLICT, FORBIDDEN, NOT_SIGNED_IN, ApiProblem, too_many
 from webhookrx.console.api.reading import Shown
 from webhookrx.console.people.accounts import (
     NO_OFFER,
+    OF_PROVIDER,
     change_own_password,
+    is_let_in,
     is_offered,
     of_token,
     take_first_admin,
@@ -36,6 +38,12 @@ MOST_LOGINS = 16
 """Log-ins under way at a time, with those that wait for their delay."""
 
 
+_ONLY_BY_PROVIDER = (
+    "Name or password is wrong, or the hour is over: people of this console sign in by single sign-on, and by a "
+    "password within an hour after webhookrx console user has set it, on the machine of the console."
+)
+
+
 class People:
     """
     A L{webhookrx.console.api.callers.Doorkeeper} by the store of a console.
@@ -52,6 +60,12 @@ class People:
         self._noting: set[str] = set()
         self._logins = 0
         self._refused = RefusedAddresses(console.reactor.seconds)
+
+    @property
+    def has_single_sign_on_alone(self) -> bool:
+        """Whether nobody signs in by a password, but for L{webhookrx.console.people.accounts.break_glass}."""
+        oidc = self._console.settings.oidc
+        return oidc is not None and oidc.only
 
     async def identify(self, shown: Shown) -> Principal | None:
         """See L{webhookrx.console.api.callers.Doorkeeper.identify}."""
@@ -92,7 +106,7 @@ class People:
         @return: the secret and the CSRF token of the new one.
         @raise ApiProblem: name or password is wrong, without a word which; or there were too many tries.
         """
-        network = _network(address)
+        network = network_of(address)
         self._refused.check(network)
         if self._logins >= MOST_LOGINS:
             raise too_many("Too many log-ins are under way.", 2)
@@ -107,12 +121,17 @@ class People:
 
     async def _log_in(self, name: str, password: str, address: str, agent: str, old: str | None) -> tuple[str, str]:
         store = self._console.store
-        name, network = name[:64], _network(address)
+        name, network = name[:64], network_of(address)
         _, delay = await store.write(lambda tx: begin_try(tx, name, network))
+        only, now = self.has_single_sign_on_alone, self._console.clock()
         row = await store.look(
-            lambda db: db.execute(
-                "SELECT password, generation FROM person WHERE name = ? AND enabled", (name,)
-            ).fetchone()
+            lambda db: (
+                None
+                if only and not is_let_in(db, name, now)
+                else db.execute(
+                    "SELECT password, generation FROM person WHERE name = ? AND enabled", (name,)
+                ).fetchone()
+            )
         )
         stored, generation = row or (None, 0)
         if delay:
@@ -136,7 +155,7 @@ class People:
 
         made: tuple[str, str] | None = await store.write(finish)
         if made is None:
-            raise ApiProblem(NOT_SIGNED_IN, "Name or password is wrong.")
+            raise ApiProblem(NOT_SIGNED_IN, _ONLY_BY_PROVIDER if only else "Name or password is wrong.")
         return made
 
     async def change_password(
@@ -150,12 +169,14 @@ class People:
         """
         store = self._console.store
         check_password(new)
-        network = _network(address)
+        network = network_of(address)
         await store.write(lambda tx: begin_try(tx, caller.name, network))
         row = await store.look(
             lambda db: db.execute("SELECT password, generation FROM person WHERE name = ?", (caller.name,)).fetchone()
         )
         stored, generation = row or (None, 0)
+        if row is not None and stored is None:
+            raise ApiProblem(CONFLICT, OF_PROVIDER)
         right, _ = await self.passwords.verify(stored, old[: MOST_LENGTH + 1])
         if not right:
             await store.write(lambda tx: note(tx, "", "ui", address, LOGIN_FAILED, caller.name))
@@ -175,10 +196,12 @@ class People:
         @raise ApiProblem: it is not the secret, or there are people.
         """
         store, now = self._console.store, self._console.clock()
+        if self.has_single_sign_on_alone:
+            raise ApiProblem(FORBIDDEN, "People of this console sign in by single sign-on alone.")
         check_password(password)
         # Before a thread hashes anything for whoever asks.
         if not await store.look(lambda db: is_offered(db, secret, now)):
-            await store.write(lambda tx: begin_try(tx, "", _network(address))[0])
+            await store.write(lambda tx: begin_try(tx, "", network_of(address))[0])
             raise ApiProblem(FORBIDDEN, NO_OFFER)
         hashed = await self.passwords.hash(password)
 
@@ -189,5 +212,6 @@ class People:
         await store.write(make)
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
+    """Return what tries are counted by: an address, or the network that one sender has."""
     return address if address == "unix" else sender_of(address)

@@ -53,12 +53,13 @@ class FirstAdmin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WhoAmI(msgspec.Struct, frozen=True):
-    """Who calls. The CSRF token is empty for an API token."""
+    """Who calls. The CSRF token is empty for an API token; by single sign-on nobody has a password."""
 
     name: str
     role: RoleName
     tap: bool
     csrf: str
+    single_sign_on: bool = False
 
 
 class NewPerson(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -100,6 +101,11 @@ class MadeToken(msgspec.Struct, frozen=True):
     secret: str
 
 
+def session_cookie(secret: str) -> str:
+    """Return the header that has a browser keep a session."""
+    return f"{COOKIE}={secret}; Path=/; Secure; HttpOnly; SameSite=Lax"
+
+
 def _people(call: ApiCall) -> People:
     people: People = call.console.people
     return people
@@ -109,8 +115,7 @@ async def log_in(call: ApiCall) -> Answer:
     """Begin a session."""
     body: LogIn = call.body
     secret, csrf = await _people(call).log_in(body.name, body.password, call.address, call.agent, call.cookie)
-    cookie = f"{COOKIE}={secret}; Path=/; Secure; HttpOnly; SameSite=Lax"
-    return Answer({"csrf": csrf}, 201, headers=(("Set-Cookie", cookie),))
+    return Answer({"csrf": csrf}, 201, headers=(("Set-Cookie", session_cookie(secret)),))
 
 
 async def first_admin(call: ApiCall) -> None:
@@ -122,7 +127,8 @@ async def first_admin(call: ApiCall) -> None:
 async def who_am_i(call: ApiCall) -> WhoAmI:
     """Return the caller."""
     caller = call.caller
-    return WhoAmI(caller.name, caller.role, caller.tap, caller.csrf)
+    person = await call.console.store.look(lambda db: accounts.find_person(db, caller.name))
+    return WhoAmI(caller.name, caller.role, caller.tap, caller.csrf, person.single_sign_on)
 
 
 async def log_out(call: ApiCall) -> Answer:

@@ -1,0 +1,118 @@
+"""
+Tests for L{webhookrx.service.named_client}, against a server in memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from unittest import mock
+
+from twisted.internet.address import IPv4Address
+from twisted.internet.defer import Deferred, succeed
+from twisted.internet.protocol import connectionDone
+from twisted.internet.task import Clock
+from twisted.internet.testing import StringTransport
+from twisted.python.failure import Failure
+from twisted.trial.unittest import SynchronousTestCase
+
+from webhookrx.service.named_client import LARGEST, TIME, NamedAnswer, NamedClient, NotAnswered
+
+
+class Names:
+    """Resolves every name to the same addresses."""
+
+    def __init__(self, addresses: list[str]) -> None:
+        self.addresses = addresses
+
+    def resolveHostName(self, receiver: Any, host: str, port: int) -> None:
+        """Tell them at once."""
+        receiver.resolutionBegan(mock.Mock())
+        for each in self.addresses:
+            receiver.addressResolved(IPv4Address("TCP", each, port))
+        receiver.resolutionComplete()
+
+
+class AbortableTransport(StringTransport):
+    """A transport that remembers its end."""
+
+    aborted = False
+
+    def abortConnection(self) -> None:
+        """Note it."""
+        self.aborted = True
+
+
+class NamedClientTests(SynchronousTestCase):
+    """Requests and answers."""
+
+    def setUp(self) -> None:
+        """Make a client."""
+        clock: Any = Clock()
+        self.clock = clock
+        clock.nameResolver = Names(["203.0.113.7"])
+        self.connected: list[tuple[str, str, int, bool]] = []
+        self.client = NamedClient(self.clock, self.endpoint)
+
+    def endpoint(self, host: str, address: str, port: int, is_tls: bool) -> Any:
+        """Return an endpoint that connects at once."""
+        self.connected.append((host, address, port, is_tls))
+
+        def connect(factory: Any) -> Any:
+            self.protocol = factory.buildProtocol(None)
+            self.transport = AbortableTransport()
+            self.protocol.makeConnection(self.transport)
+            return succeed(self.protocol)
+
+        return mock.Mock(connect=connect)
+
+    def ask(self, url: str = "https://id.example:8443/a?b=c", body: bytes | None = None) -> Deferred[NamedAnswer]:
+        """Ask."""
+        return self.client.ask("GET" if body is None else "POST", url, {"Accept": "application/json"}, body)
+
+    def test_answer(self) -> None:
+        """The answer comes as a whole, whatever its status; a redirect is not followed."""
+        for status in (200, 302, 404):
+            asked = self.ask()
+            self.protocol.dataReceived(
+                b"HTTP/1.1 %d x\r\nLocation: http://169.254.169.254/\r\nContent-Length: 4\r\n\r\nbody" % status
+            )
+            self.assertEqual((status, b"body"), self.successResultOf(asked))
+            self.assertTrue(self.transport.aborted)
+        self.assertEqual({("id.example", "203.0.113.7", 8443, True)}, set(self.connected))
+        sent = self.transport.value()
+        self.assertTrue(sent.startswith(b"GET /a?b=c HTTP/1.1\r\n"))
+        self.assertIn(b"Host: id.example:8443\r\n", sent)
+
+    def test_body(self) -> None:
+        """A body is sent."""
+        self.ask(body=b"a=b")
+        self.assertTrue(self.transport.value().endswith(b"\r\n\r\na=b"))
+
+    def test_refused(self) -> None:
+        """Nothing is asked of what is no URL, or has an address of the link."""
+        for url in ("", "ftp://a.example/", "https://", "https://a.example/\u00e9"):
+            self.assertIn("not the URL", str(self.failureResultOf(self.ask(url), NotAnswered).value))
+        for addresses in (["169.254.169.254"], ["203.0.113.7", "fe80::1"], []):
+            clock: Any = self.clock
+            clock.nameResolver = Names(addresses)
+            self.failureResultOf(self.ask(), NotAnswered)
+        self.assertEqual([], self.connected)
+
+    def test_bounds(self) -> None:
+        """An answer that is too large, late or not complete is none."""
+        asked = self.ask()
+        self.protocol.dataReceived(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (LARGEST + 1))
+        self.assertIn("larger than", str(self.failureResultOf(asked, NotAnswered).value))
+        asked = self.ask()
+        self.clock.advance(TIME)
+        self.assertIn("within 10 seconds", str(self.failureResultOf(asked, NotAnswered).value))
+        asked = self.ask()
+        self.protocol.dataReceived(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nx")
+        self.protocol.connectionLost(Failure(connectionDone.value))
+        self.assertIn("not complete", str(self.failureResultOf(asked, NotAnswered).value))
+        asked = self.ask()
+        self.protocol.dataReceived(b"nonsense secret\r\n\r\n")
+        self.protocol.connectionLost(Failure(connectionDone.value))
+        text = str(self.failureResultOf(asked, NotAnswered).value)
+        self.assertIn("id.example can't be reached", text)
+        self.assertNotIn("secret", text)

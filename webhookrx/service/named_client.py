@@ -1,0 +1,145 @@
+"""
+Asks a URL that the operator has named, or a server that they trust: over TLS verified for its host, within a time and a
+size, and from nowhere that an answer points to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
+
+from twisted.internet.defer import Deferred, fail
+from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, wrapClientTLS
+from twisted.internet.interfaces import IStreamClientEndpoint
+from twisted.internet.protocol import Protocol, connectionDone
+from twisted.python.failure import Failure
+from twisted.web.client import Agent, HTTPConnectionPool, ResponseDone
+from twisted.web.http_headers import Headers
+
+from webhookrx.errors import WebhookrxError
+from webhookrx.observers.client_tls import ClientTLS, make_creator
+from webhookrx.observers.http_stores.agent import WholeBody
+from webhookrx.service.alarm_posts import TargetEndpoint, is_forbidden
+from webhookrx.service.pinned_client import OneEndpoint, Resolution
+from webhookrx.version import installed_version
+
+TIME: Final = 10.0
+"""Seconds for all of it."""
+
+LARGEST: Final = 512 * 1024
+"""Bytes of an answer."""
+
+
+class NotAnswered(WebhookrxError):
+    """There was no answer; the text is one sentence that holds nothing that another machine has said."""
+
+
+class NamedAnswer(NamedTuple):
+    """
+    An answer, whatever its status; a redirect is one of them.
+    """
+
+    status: int
+    body: bytes
+
+
+class NamedClient:
+    """
+    Asks.
+
+    @param reactor: it has times, names and connections.
+    """
+
+    def __init__(self, reactor: Any, endpoint_for: TargetEndpoint | None = None) -> None:
+        self._reactor = reactor
+        self._endpoint_for = endpoint_for or self._endpoint
+
+    def ask(
+        self, method: str, url: str, headers: Mapping[str, str], body: bytes | None = None
+    ) -> Deferred[NamedAnswer]:
+        """
+        Return the answer, once all of it is there; it fails with L{NotAnswered}.
+
+        @param url: with C{https}; with C{http} only where that can't leave the machine.
+        """
+        parts = urlsplit(url)
+        host, is_tls = parts.hostname or "", parts.scheme == "https"
+        if not url.isascii() or not host or parts.scheme not in ("https", "http"):
+            return fail(NotAnswered("It is not the URL of a server."))
+        port = parts.port or (443 if is_tls else 80)
+        resolving = Resolution()
+        self._reactor.nameResolver.resolveHostName(resolving, host, port)
+
+        def connect(addresses: Sequence[str]) -> Deferred[NamedAnswer]:
+            if not addresses:
+                raise NotAnswered(f"{host} has no address.")
+            if any(map(is_forbidden, addresses)):
+                raise NotAnswered(f"{host} has an address of the link.")
+            endpoint = OneEndpoint(self._endpoint_for(host, addresses[0], port, is_tls))
+            agent = Agent.usingEndpointFactory(self._reactor, endpoint, HTTPConnectionPool(self._reactor, False))
+            fields = {"User-Agent": f"webhookrx/{installed_version()}", **headers}
+            asking: Deferred[Any] = agent.request(
+                method.encode("ascii"),
+                url.encode("ascii"),
+                Headers({name: [text] for name, text in fields.items()}),
+                None if body is None else WholeBody(body),
+            )
+            return asking.addCallback(_read).addBoth(endpoint.close)
+
+        asked = resolving.known.addCallback(connect)
+        asked.addTimeout(TIME, self._reactor, _too_late)
+        return asked.addErrback(_told, host)
+
+    def _endpoint(self, host: str, address: str, port: int, is_tls: bool) -> IStreamClientEndpoint:
+        kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
+        endpoint = kind(self._reactor, address, port, timeout=TIME)
+        return wrapClientTLS(make_creator(host, ClientTLS()), endpoint) if is_tls else endpoint
+
+
+class _AnswerBody(Protocol):
+    """
+    Gathers an answer.
+
+    @ivar whole: fires with all of it, or fails.
+    """
+
+    def __init__(self) -> None:
+        self.whole: Deferred[bytes] = Deferred()
+        self._parts: list[bytes] = []
+        self._size = 0
+
+    def dataReceived(self, data: bytes) -> None:
+        """Take a part."""
+        self._size += len(data)
+        if self._size <= LARGEST:
+            self._parts.append(data)
+        elif not self.whole.called:
+            self.whole.errback(NotAnswered(f"The answer is larger than {LARGEST} bytes."))
+
+    def connectionLost(self, reason: Failure = connectionDone) -> None:
+        """Take the end."""
+        if self.whole.called:
+            return
+        if reason.check(ResponseDone):
+            self.whole.callback(b"".join(self._parts))
+        else:
+            self.whole.errback(NotAnswered("The answer is not complete."))
+
+
+def _read(response: Any) -> Deferred[NamedAnswer]:
+    body = _AnswerBody()
+    response.deliverBody(body)
+    return body.whole.addCallback(lambda content: NamedAnswer(int(response.code), content))
+
+
+def _too_late(value: Any, seconds: float) -> Any:
+    raise NotAnswered(f"There was no whole answer within {seconds:g} seconds.")
+
+
+def _told(failure: Failure, host: str) -> Failure:
+    """Return the failure as a L{NotAnswered}."""
+    if failure.check(NotAnswered):
+        return failure
+    reasons: Sequence[Failure] = getattr(failure.value, "reasons", None) or [failure]
+    return Failure(NotAnswered(f"{host} can't be reached ({getattr(reasons[0].type, '__name__', 'an error')})."))
