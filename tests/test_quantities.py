@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.quantities import format_duration, format_size, parse_duration, parse_size
+from webhookrx.quantities import counted, format_duration, format_size, parse_duration, parse_size
 
 SIZES = [
     ("0", 0),
@@ -153,3 +153,11 @@ class DurationTests(SynchronousTestCase):
     def test_round_trip_of_whole_milliseconds(self, milliseconds: int) -> None:
         """A whole number of milliseconds is read back exactly."""
         self.assertEqual(milliseconds / 1000, parse_duration(format_duration(milliseconds / 1000)))
+
+
+class CountedTests(SynchronousTestCase):
+    """Numbers with their nouns."""
+
+    def test_counted(self) -> None:
+        """One thing is one, all other numbers are many."""
+        self.assertEqual(["0 rules", "1 rule", "1,000 rules"], [counted(number, "rule") for number in (0, 1, 1000)])

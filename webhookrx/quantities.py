@@ -106,3 +106,8 @@ def format_duration(seconds: float) -> str:
             if number == number.to_integral_value() and number * unit == exact:
                 return f"{number:f}".partition(".")[0] + name
     return f"{exact:f}".removesuffix(".0") + "s"
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, such as C{1 rule} and C{1,000 hosts}."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -7,7 +7,7 @@ import json
 
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.commands.terminal import counted, pointed_at, print_json, safe, shortened, table, width
+from webhookrx.commands.terminal import pointed_at, print_json, safe, shortened, table, width
 
 
 class TextTests(SynchronousTestCase):
@@ -26,10 +26,6 @@ class TextTests(SynchronousTestCase):
         """Wide characters take two columns, combining ones none."""
         for text, columns in (("abc", 3), ("日本", 4), ("e\u0301", 1), ("ｱ", 1), ("", 0)):
             self.assertEqual(columns, width(text), text)
-
-    def test_counted(self) -> None:
-        """One thing is one, all other numbers are many."""
-        self.assertEqual(["0 rules", "1 rule", "1,000 rules"], [counted(number, "rule") for number in (0, 1, 1000)])
 
     def test_shortened(self) -> None:
         """A long text ends in dots, and is as long as it may be."""

@@ -13,7 +13,6 @@ from webhookrx.commands.sender_files import Senders, check_samples, evidence_of,
 from webhookrx.commands.terminal import (
     DONE,
     FAILED,
-    counted,
     describe,
     diagnostic_facts,
     print_diagnostics,
@@ -26,6 +25,7 @@ from webhookrx.commands.terminal import (
 )
 from webhookrx.diagnostics import has_errors
 from webhookrx.errors import WebhookrxError
+from webhookrx.quantities import counted
 from webhookrx.query import explain
 from webhookrx.senders.classifier import LOW, Classifier, Match
 from webhookrx.senders.conditions import Conditions

@@ -19,8 +19,9 @@ from webhookrx.commands.console_client import (
     add_console_arguments,
     console_of,
 )
-from webhookrx.commands.terminal import DONE, FAILED, Run, Verbs, counted, print_json, print_table, safe
+from webhookrx.commands.terminal import DONE, FAILED, Run, Verbs, print_json, print_table, safe
 from webhookrx.errors import ConfigError
+from webhookrx.quantities import counted
 
 _CONSOLE = "--console https://console.example.net --token-file token"
 

@@ -18,7 +18,6 @@ from webhookrx.commands.terminal import (
     FAILED,
     Run,
     Verbs,
-    counted,
     diagnostic_facts,
     print_diagnostics,
     print_json,
@@ -32,6 +31,7 @@ from webhookrx.config.rule_files import check_rule_files, read_json_files
 from webhookrx.diagnostics import ERROR, ROUTER_CODES, Diagnostic, diagnose, has_errors, in_order
 from webhookrx.errors import ConfigError
 from webhookrx.management.preview import SHOWN
+from webhookrx.quantities import counted
 from webhookrx.query import QueryError
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading

@@ -27,7 +27,6 @@ from webhookrx.commands.terminal import (
     STANDARD_INPUT,
     Run,
     Verbs,
-    counted,
     diagnostic_facts,
     print_diagnostics,
     print_json,
@@ -39,6 +38,7 @@ from webhookrx.diagnostics import path_text
 from webhookrx.errors import ConfigError
 from webhookrx.management.rule_changes import PUSH, ManagedRule, PushOutcome, PushPlan, RuleList, plan_push
 from webhookrx.management.rule_documents import document_of
+from webhookrx.quantities import counted
 
 _MANAGER: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 _DEFAULT_MANAGER: Final = "files"

@@ -21,7 +21,6 @@ from webhookrx.commands.rules_reading import (
 from webhookrx.commands.terminal import (
     DONE,
     FAILED,
-    counted,
     diagnostic_facts,
     print_diagnostics,
     print_json,
@@ -30,6 +29,7 @@ from webhookrx.commands.terminal import (
     shortened,
 )
 from webhookrx.diagnostics import Diagnostic
+from webhookrx.quantities import counted
 from webhookrx.query import DecidingTerm, QueryError
 from webhookrx.router.rules.router import Connector, Router, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading

@@ -17,6 +17,7 @@ from webhookrx.config.files import LARGEST_FILE, read_file
 from webhookrx.diagnostics import ERROR, Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.message.escapes import escape, without_misleading
+from webhookrx.quantities import counted
 
 Run = Callable[[argparse.Namespace, TextIO, TextIO], int]
 """What does the work: arguments, output and errors to an exit status."""
@@ -143,11 +144,6 @@ def tally(diagnostics: Sequence[Diagnostic]) -> str:
     """Return how many there are, such as C{1 error, 2 warnings}."""
     errors = sum(each.severity == ERROR for each in diagnostics)
     return f"{counted(errors, 'error')}, {counted(len(diagnostics) - errors, 'warning')}"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, such as C{1 rule} and C{1,000 hosts}."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def shortened(text: str, longest: int) -> str:

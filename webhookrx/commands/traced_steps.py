@@ -1,5 +1,5 @@
 """
-What the steps of a connector have done to a message, for people and for programs.
+What the steps of a connector have done to a message, for people.
 """
 
 from __future__ import annotations
@@ -7,33 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, TextIO
 
-from webhookrx.commands.differences import differences
 from webhookrx.commands.terminal import print_json, safe
-from webhookrx.message.fields import MISSING
 from webhookrx.router.steps.traced import TracedProcessing, TracedStep
-
-
-def step_facts(processing: TracedProcessing, before: dict[str, Any]) -> dict[str, Any]:
-    """
-    Return each step, with what it has changed and the message after it.
-
-    @param before: the message before the first step.
-    """
-    steps: list[dict[str, Any]] = []
-    last = before
-    for step in processing.trace:
-        changes = [{"field": each.field, **_values(each.before, each.after)} for each in differences(last, step.record)]
-        steps.append(
-            {
-                "step": step.name,
-                "outcome": _outcome(step),
-                "problem": step.problem,
-                "changes": changes,
-                "record": step.record,
-            }
-        )
-        last = step.record
-    return {"before": before, "steps": steps, "not_begun": processing.names[len(processing.trace) :]}
+from webhookrx.trials.differences import differences
 
 
 def print_steps(processing: TracedProcessing, before: dict[str, Any], out: TextIO) -> None:
@@ -50,19 +26,6 @@ def print_steps(processing: TracedProcessing, before: dict[str, Any], out: TextI
         last = step.record
     for name in processing.names[len(processing.trace) :]:
         print(f"\n{safe(name)}\n  not begun", file=out)
-
-
-def _values(before: Any, after: Any) -> dict[str, Any]:
-    known = {"before": before, "after": after}
-    return {name: value for name, value in known.items() if value is not MISSING}
-
-
-def _outcome(step: TracedStep) -> str:
-    if step.dropped:
-        return "dropped"
-    if step.problem:
-        return "failed"
-    return "skipped" if step.skipped else "done"
 
 
 def _lines(last: dict[str, Any], step: TracedStep) -> Iterator[str]:

@@ -12,18 +12,20 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from webhookrx.commands.terminal import counted, print_table, safe
-from webhookrx.commands.traced_steps import print_steps, step_facts
-from webhookrx.commands.trial import DROPPED, HANDSHAKE, NOT_JUDGED, STORED, DecisionVerdict, Trial, TrialRequest
-from webhookrx.commands.trial_source import TakenPath
+from webhookrx.commands.terminal import print_table, safe
+from webhookrx.commands.traced_steps import print_steps
 from webhookrx.errors import WebhookrxError
 from webhookrx.intake.head import Head
 from webhookrx.intake.header_masking import MASK, is_credential
 from webhookrx.message.encoders import encode_line
+from webhookrx.quantities import counted
 from webhookrx.router.steps.traced import TracedProcessing
 from webhookrx.senders.http_file import recorded
 from webhookrx.senders.signatures.body_mask import CantMask
 from webhookrx.service.masks import body_mask, token_mask
+from webhookrx.trials.step_facts import step_facts
+from webhookrx.trials.trial import DROPPED, HANDSHAKE, NOT_JUDGED, STORED, DecisionVerdict, Trial, TrialRequest
+from webhookrx.trials.trial_source import TakenPath
 
 _SECOND: Final = 10**9
 

@@ -15,9 +15,7 @@ from msgspec.structs import replace
 
 from webhookrx.commands.recorded_request import RecordedRequest
 from webhookrx.commands.terminal import DONE, FAILED, print_json, safe
-from webhookrx.commands.trial import DROPPED, HANDSHAKE, REFUSED, STORED, TrialRequest, run_trial
 from webhookrx.commands.trial_report import curl_command, print_trial, trial_facts
-from webhookrx.commands.trial_source import TakenPath, TracedSource, taken_paths, traced_source
 from webhookrx.config.observers import KnownObservers, ObserverSpec
 from webhookrx.config.option_reader import COMMAND_LINE, Origin, RawValue
 from webhookrx.config.resolve import Environment, resolve
@@ -29,6 +27,8 @@ from webhookrx.senders.signatures.named_secrets import SecretError
 from webhookrx.senders.signatures.signing import sign
 from webhookrx.service.masks import path_mask
 from webhookrx.settings import Settings
+from webhookrx.trials.trial import DROPPED, HANDSHAKE, REFUSED, STORED, TrialRequest, run_trial
+from webhookrx.trials.trial_source import TakenPath, TracedSource, taken_paths, traced_source
 
 CANT_BE_JUDGED: Final = 2
 """The exit status when no source, or no single one, is there to judge a request, or a recording does not tell."""

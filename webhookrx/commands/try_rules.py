@@ -15,9 +15,7 @@ from webhookrx.commands.recorded_request import RecordedRequest
 from webhookrx.commands.rules_reading import NamedRouter, named_router, read_rules_file, tell_errors
 from webhookrx.commands.sender_files import known_senders
 from webhookrx.commands.terminal import DONE, FAILED, print_diagnostics, print_json, safe
-from webhookrx.commands.traced_steps import print_steps, step_facts
-from webhookrx.commands.trial import STORED, TrialRequest, run_trial
-from webhookrx.commands.trial_source import TakenPath, traced_source
+from webhookrx.commands.traced_steps import print_steps
 from webhookrx.commands.try_config import CANT_BE_JUDGED, try_taken
 from webhookrx.config.guards.context import GuardContext, KnownKeys
 from webhookrx.config.guards.of_connector import read_connector_guard
@@ -30,6 +28,9 @@ from webhookrx.intake.path_patterns import PathPatterns
 from webhookrx.router.rules.router import Connector, connector_of, connectors_of
 from webhookrx.router.rules.rules_file import RulesReading
 from webhookrx.settings import RouterSettings, Settings
+from webhookrx.trials.step_facts import step_facts
+from webhookrx.trials.trial import STORED, TrialRequest, run_trial
+from webhookrx.trials.trial_source import TakenPath, traced_source
 
 _RECEIVED: Final = '{"status":"received"}'
 """What L{webhookrx.http.answers} says."""

@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from webhookrx.commands.terminal import shortened
 from webhookrx.message.fields import MISSING
 
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_@-]+")
@@ -58,4 +57,5 @@ def _joined(field: str, name: str) -> str:
 
 
 def _shown(value: Any) -> str:
-    return shortened(_encode(value).decode(), _LONGEST)
+    text = _encode(value).decode()
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.commands.differences}.
+Tests for L{webhookrx.trials.differences}.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from typing import Any
 from msgspec import Raw
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.commands.differences import differences
+from webhookrx.trials.differences import differences
 
 
 class DifferencesTests(SynchronousTestCase):

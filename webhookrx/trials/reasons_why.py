@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Final
 
-from webhookrx.commands.terminal import counted
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import BAD_SIGNATURE, KEY_UNAVAILABLE, SIGNATURE_MISSING, STALE_SIGNATURE
 from webhookrx.guard.guard import Guard
@@ -19,6 +18,7 @@ from webhookrx.intake.header_masking import MASK
 from webhookrx.intake.judge import Admission, Refused, source_ip
 from webhookrx.intake.provenance import BY_TOKEN
 from webhookrx.intake.urlencoded import parse_query
+from webhookrx.quantities import counted
 from webhookrx.senders.signatures.outcome import Verified
 from webhookrx.senders.signatures.verifier import Verifier
 

@@ -12,8 +12,6 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from webhookrx.commands.reasons_why import MASKED, is_masked, lack_of_recording, why, why_not
-from webhookrx.commands.terminal import counted
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import BODY_TOO_LARGE, HEADERS_TOO_LARGE, STALE_SIGNATURE, TARGET_TOO_LONG
 from webhookrx.guard.bundle_judge import BundleJudge, EventJudge
@@ -35,8 +33,10 @@ from webhookrx.intake.head import Head
 from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, source_ip
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
+from webhookrx.quantities import counted
 from webhookrx.senders.handshakes import HandshakeAnswer
 from webhookrx.settings import Limits
+from webhookrx.trials.reasons_why import MASKED, is_masked, lack_of_recording, why, why_not
 
 PASSES: Final = "passes"
 REFUSES: Final = "refuses"

@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from webhookrx.commands.trial import TrialSource
 from webhookrx.config.guards.context import KnownKeys
 from webhookrx.config.specs import split_spec
 from webhookrx.diagnostics import quoted, suggestion
@@ -25,6 +24,7 @@ from webhookrx.router.steps.traced import TracedProcessing
 from webhookrx.service.guards import GuardMaker
 from webhookrx.service.source_rules import by_listener, classifier_for, connector_rules, rules_of
 from webhookrx.settings import GuardSettings, Listener, Settings, Source
+from webhookrx.trials.trial import TrialSource
 
 
 class TakenPath(NamedTuple):
