@@ -302,7 +302,7 @@ class _Copier:
         return items
 
     def _is_header(self, name: str) -> bool:
-        return _LIST_OF_HEADERS.fullmatch(name) is not None and self._masks.hides(name)
+        return self._masks.hides(name) and _LIST_OF_HEADERS.fullmatch(name) is not None
 
     def _members(self, value: Mapping[str, Any], depth: int) -> dict[str, Any]:
         members = {}
