@@ -81,6 +81,16 @@ class ActivityTests(RecordCase):
         self.assertEqual(422, response.status)
         self.assertIn("Column", json.loads(response.body)["detail"])
 
+    def test_costly_query(self) -> None:
+        """The entries of one call share the work that a query may take; who asks for more is told so."""
+        for number in range(400):
+            self.revise(Change("rule", f"r{number}", "create"), note="n" * 300)
+        costly = "%20OR%20".join(f"@ANY%20=~%20%22(n|nn)%2By{number}%22" for number in range(99))
+        response = self.ask("GET", f"/activity?query={costly}", **self.anna)
+        self.assertEqual(422, response.status, response.body)
+        self.assertEqual("The query takes too much work.", json.loads(response.body)["detail"])
+        self.assertEqual(400, len(self.names("kind = rule AND note =* n AND NOT by = otto AND operation = create")))
+
     def test_pages(self) -> None:
         """Pages have every match once, by number, by work and by size."""
         for number in range(30):
