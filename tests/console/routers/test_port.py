@@ -525,6 +525,17 @@ class ReportTests(PortCase):
         self.assertEqual((self.fleet.problem, liar.sync().responseCode), ("", 204))
         self.assertTrue(honest.bundle())
 
+    def test_those_that_stopped_the_others_are_deleted(self) -> None:
+        """Two routers that claim higher revisions look like an older backup, until they are deleted."""
+        liars, honest = [self.router("fra-1"), self.router("fra-2")], self.router("fra-3")
+        for each in liars:
+            each.report(applied=AppliedState(status="APPLIED", revision=500, newest=500))
+        self.save(("hooks", ""))
+        self.assertEqual((bool(self.fleet.problem), honest.sync().responseCode), (True, 204))
+        self.done(self.fleet.delete(MARA, self.known(liars[0])))
+        self.assertEqual(self.fleet.problem, "")
+        self.assertTrue(honest.bundle())
+
     def test_claims_of_revisions_are_planned_for_now_and_then(self) -> None:
         """A router that claims other revisions with each report has bundles planned once in five seconds at most."""
         liar, _ = self.router("fra-1"), self.router("fra-2")

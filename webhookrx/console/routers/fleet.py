@@ -341,6 +341,9 @@ class FleetOfRouters:
         await self._store.write(lambda t: records.delete_router(t, author, router))
         for known in (self._planned, self._handed, self._digests, self._told, self._facts_at):
             known.pop(router.guid, None)
+        if self.problem:
+            # It may have been this one that claimed what the console has not made.
+            await self.replan()
 
     @staticmethod
     def _in_background(work: Any) -> None:
