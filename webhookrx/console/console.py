@@ -16,6 +16,7 @@ from webhookrx.console.oidc.single_sign_on import SingleSignOn
 from webhookrx.console.own_settings.live_settings import LiveSettings
 from webhookrx.console.people.people import People
 from webhookrx.console.routers.previews import Previews
+from webhookrx.console.routers.rule_trials import RuleTrials
 from webhookrx.console.rules.rulebook import Rulebook
 from webhookrx.console.settings import ConsoleSettings
 from webhookrx.console.store.interface import ConsoleStore
@@ -62,6 +63,7 @@ class Console:
     @ivar single_sign_on: how people sign in at a provider; None without one.
     @ivar rulebook: all rules.
     @ivar previews: of rules that are not saved.
+    @ivar trials: of rules, with recorded requests.
     @ivar taps: what people see of messages while they pass.
     @ivar alarms: what is told of the routers when they are not well.
     """
@@ -88,5 +90,6 @@ class Console:
         self.single_sign_on = None if settings.oidc is None else SingleSignOn(self, settings.oidc)
         self.rulebook = Rulebook(store, lambda: () if self.fleet is None else self.fleet.hosts)
         self.previews = Previews(self)
+        self.trials = RuleTrials(self)
         self.taps = ConsoleTaps(self)
         self.alarms = ConsoleAlarms(self)

@@ -16,7 +16,7 @@ from webhookrx.console.oidc import oidc_routes
 from webhookrx.console.own_settings import setting_routes
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
-from webhookrx.console.routers import discovery_routes, preview_routes, reach_routes
+from webhookrx.console.routers import discovery_routes, preview_routes, reach_routes, trial_routes
 from webhookrx.console.routers import routes as router_routes
 from webhookrx.console.rules import list_routes, revision_routes
 from webhookrx.console.rules import routes as rule_routes
@@ -46,6 +46,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *list_routes.ROUTES,
     *reach_routes.ROUTES,
     *preview_routes.ROUTES,
+    *trial_routes.ROUTES,
     *tap_routes.ROUTES,
     *alarm_routes.ROUTES,
     *target_routes.ROUTES,

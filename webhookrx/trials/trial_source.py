@@ -109,15 +109,21 @@ class TracedSource(NamedTuple):
     processing: TracedProcessing | None
 
 
-def traced_source(taken: TakenPath, settings: Settings) -> TracedSource:
-    """Return a source, ready for a trial."""
+def traced_source(
+    taken: TakenPath, settings: Settings, make_processing: type[TracedProcessing] = TracedProcessing
+) -> TracedSource:
+    """
+    Return a source, ready for a trial.
+
+    @param make_processing: what runs the steps of a connector.
+    """
     source = taken.source
     processing: TracedProcessing | None = None
     plain = replace(source, auth_tokens=())
     rules: SourceRules
     if source.connector is not None:
         rules = of_connector = connector_rules(
-            plain, source.connector, settings, classifier_for(settings), make_processing=TracedProcessing
+            plain, source.connector, settings, classifier_for(settings), make_processing=make_processing
         )
         assert isinstance(of_connector.processing, TracedProcessing)
         processing = of_connector.processing

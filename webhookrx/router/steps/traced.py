@@ -25,6 +25,7 @@ class TracedStep(NamedTuple):
     @ivar skipped: its condition does not match.
     @ivar problem: why it failed, or did not begin; empty otherwise.
     @ivar dropped: the step, or its C{on_error}, has dropped the message.
+    @ivar seconds: how long it took, without what it takes to record that.
     """
 
     name: str
@@ -32,6 +33,7 @@ class TracedStep(NamedTuple):
     skipped: bool = False
     problem: str = ""
     dropped: bool = False
+    seconds: float = 0.0
 
 
 class TracedProcessing(Processing):
@@ -78,27 +80,31 @@ class TracedProcessing(Processing):
     def _last(self) -> dict[str, Any]:
         return self.trace[-1].record if self.trace else self.before or {}
 
-    def _failed(self, name: str, on_error: str, record: dict[str, Any], error: Exception) -> None:
+    def _failed(self, name: str, on_error: str, record: dict[str, Any], error: Exception, seconds: float = 0.0) -> None:
         """Record a failure and what C{on_error} does about it."""
         record = own_copy(record)
         if on_error == TAG:
             tag(record, name)
-        self.trace.append(TracedStep(name, record, problem=problem_of(name, error), dropped=on_error == DROP))
+        problem = problem_of(name, error)
+        self.trace.append(TracedStep(name, record, problem=problem, dropped=on_error == DROP, seconds=seconds))
 
     def _traced(self, name: str, matches: Condition | None, act: Action, on_error: str) -> Action:
         """Return an action that does a step, if its condition matches, and adds it to the trace."""
 
         def traced(context: StepContext) -> StepEvent | None:
+            begun = self._clock()
             try:
                 if matches is not None and not matches(context):
-                    self.trace.append(TracedStep(name, self._last, skipped=True))
+                    took = self._clock() - begun
+                    self.trace.append(TracedStep(name, self._last, skipped=True, seconds=took))
                     return None
                 event = act(context)
             except Exception as error:
-                self._failed(name, on_error, context.record, error)
+                self._failed(name, on_error, context.record, error, self._clock() - begun)
                 raise
+            took = self._clock() - begun
             dropped = event is not None and event[0] == DROPPED
-            self.trace.append(TracedStep(name, own_copy(context.record), dropped=dropped))
+            self.trace.append(TracedStep(name, own_copy(context.record), dropped=dropped, seconds=took))
             return event
 
         return traced
