@@ -41,7 +41,7 @@ Side: TypeAlias = Literal["form", "yaml"]
 
 #: What a step of a kind begins with.
 SKELETONS: Final = {
-    "select": "select: severity.number >= 9",
+    "select": "select: log.severity_number >= 9",
     "set": "set:\n  field: meta.team\n  value: web",
     "unset": "unset: log.attributes",
     "regex": "regex:\n  pattern: 'user=(?P<user>\\S+)'",
