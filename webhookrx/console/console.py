@@ -15,6 +15,7 @@ from webhookrx.console.counts.console_counts import ConsoleCounts
 from webhookrx.console.oidc.single_sign_on import SingleSignOn
 from webhookrx.console.own_settings.live_settings import LiveSettings
 from webhookrx.console.people.people import People
+from webhookrx.console.routers.completion_routes import Completer
 from webhookrx.console.routers.previews import Previews
 from webhookrx.console.routers.rule_trials import RuleTrials
 from webhookrx.console.rules.rulebook import Rulebook
@@ -64,6 +65,7 @@ class Console:
     @ivar rulebook: all rules.
     @ivar previews: of rules that are not saved.
     @ivar trials: of rules, with recorded requests.
+    @ivar completer: of queries that are being written.
     @ivar taps: what people see of messages while they pass.
     @ivar alarms: what is told of the routers when they are not well.
     """
@@ -91,5 +93,6 @@ class Console:
         self.rulebook = Rulebook(store, lambda: () if self.fleet is None else self.fleet.hosts)
         self.previews = Previews(self)
         self.trials = RuleTrials(self)
+        self.completer = Completer(self)
         self.taps = ConsoleTaps(self)
         self.alarms = ConsoleAlarms(self)

@@ -16,7 +16,7 @@ from webhookrx.console.oidc import oidc_routes
 from webhookrx.console.own_settings import setting_routes
 from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
-from webhookrx.console.routers import discovery_routes, preview_routes, reach_routes, trial_routes
+from webhookrx.console.routers import completion_routes, discovery_routes, preview_routes, reach_routes, trial_routes
 from webhookrx.console.routers import routes as router_routes
 from webhookrx.console.rules import list_routes, revision_routes
 from webhookrx.console.rules import routes as rule_routes
@@ -47,6 +47,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *reach_routes.ROUTES,
     *preview_routes.ROUTES,
     *trial_routes.ROUTES,
+    *completion_routes.ROUTES,
     *tap_routes.ROUTES,
     *alarm_routes.ROUTES,
     *target_routes.ROUTES,
