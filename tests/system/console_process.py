@@ -29,12 +29,15 @@ class ConsoleProcess:
     """
     One console on loopback by plain HTTP.
 
+    @param options: further ones of its command.
+
     @ivar port: that of its API.
     @ivar routers: that for routers.
     @ivar admin: that for operators.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *options: str) -> None:
+        self._options = options
         self.directory = tempfile.mkdtemp(prefix="webhookrx-console-")
         self.path = os.path.join(self.directory, "console.sqlite")
         self.port, self.routers, self.admin = free_port(), free_port(), free_port()
@@ -56,7 +59,7 @@ class ConsoleProcess:
         command = [os.path.join(os.path.dirname(sys.executable), "twistd"), "-n", "--pidfile=", "webhookrx-console"]
         command += ["--port", f"tcp:{self.port}:interface=127.0.0.1", "--url", f"http://127.0.0.1:{self.port}"]
         command += ["--routers", f"ssl:{self.routers}:interface=127.0.0.1", "--db", self.path]
-        command += ["--admin", f"tcp:{self.admin}:interface=127.0.0.1"]
+        command += ["--admin", f"tcp:{self.admin}:interface=127.0.0.1", *self._options]
         with open(self.log, "ab") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT)
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
+from webhookrx.console import about_routes
 from webhookrx.console.alarms import alarm_routes, target_routes
 from webhookrx.console.api.openapi import describe
 from webhookrx.console.api.principal import Permission
@@ -52,6 +53,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *alarm_routes.ROUTES,
     *target_routes.ROUTES,
     *setting_routes.ROUTES,
+    *about_routes.ROUTES,
     *oidc_routes.ROUTES,
     *PEOPLE,
     *RECORDS,

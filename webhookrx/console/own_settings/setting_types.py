@@ -103,7 +103,7 @@ def check_retention(asked: RetentionSetting) -> None:
         least, most = BOUNDS[step.name]
         if not least <= step.kept <= most:
             findings.append(_finding(f"Sums by {step.name} are kept for {least:,} to {most:,} seconds.", step.name))
-        elif finer is not None and step.kept < finer.kept:
+        elif finer is not None and step.kept < finer.kept <= BOUNDS[finer.name].most:
             findings.append(_finding(f"They are kept for less time than those by {finer.name}.", step.name))
     if not LEAST_AUDITED <= asked.audit <= MOST_AUDITED:
         findings.append(_finding(f"{LEAST_AUDITED:,} to {MOST_AUDITED:,} entries are kept.", "audit"))

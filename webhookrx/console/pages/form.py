@@ -32,6 +32,10 @@ class Form:
         values = self.all(name)
         return values[-1] if values else default
 
+    def raw(self, name: str) -> str:
+        """Return the last value of a field as it came: a password may begin or end with a space."""
+        return next((value for key, value in reversed(self.pairs) if key == name), "")
+
     def all(self, name: str) -> list[str]:
         """Return all values of a field, each as L{text} returns it."""
         return [_plain(value) for key, value in self.pairs if key == name]

@@ -57,8 +57,7 @@ async def sign_in(call: PageCall) -> PageAnswer:
     """Begin a session, and go on where somebody wanted to be."""
     form = call.form
     name, next_path = form.text("name"), form.text("next")
-    # A password may begin or end with a space.
-    password = next((value for key, value in reversed(form.pairs) if key == "password"), "")
+    password = form.raw("password")
     try:
         answer = await call.api("POST", "/session", {"name": name, "password": password})
     except ApiProblem as problem:
@@ -81,7 +80,7 @@ async def make_first_admin(call: PageCall) -> PageAnswer:
     """Make the first admin."""
     form = call.form
     secret, name = form.text("secret"), form.text("name")
-    password = next((value for key, value in reversed(form.pairs) if key == "password"), "")
+    password = form.raw("password")
     try:
         await call.api("POST", "/first-admin", {"secret": secret, "name": name, "password": password})
     except ApiProblem as problem:

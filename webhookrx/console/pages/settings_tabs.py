@@ -1,0 +1,72 @@
+"""
+The tabs of the settings, and the frame that their pages have.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from webhookrx.console.api.principal import Permission
+from webhookrx.console.api.problems import ApiProblem
+from webhookrx.console.pages.enrolments import PATH as ENROLMENTS
+from webhookrx.console.pages.page import Page, PageCall
+
+ROWS: Final = 50
+"""Of a table on one page."""
+
+
+class SettingsTab(NamedTuple):
+    """
+    A tab.
+
+    @ivar needs: who sees it.
+    @ivar about: what is there, for the list of all.
+    """
+
+    path: str
+    name: str
+    needs: Permission
+    about: str
+
+
+TABS: Final = (
+    SettingsTab("/settings/account", "Account", Permission.SIGNED_IN, "Your password, sessions and API tokens."),
+    SettingsTab("/settings/people", "People", Permission.ADMINISTER, "Who may sign in, and what each may do."),
+    SettingsTab("/settings/tokens", "API tokens", Permission.ADMINISTER, "The tokens of all people."),
+    SettingsTab(
+        "/settings/single-sign-on",
+        "Single sign-on",
+        Permission.ADMINISTER,
+        "The provider by which people sign in, and which claims give which role.",
+    ),
+    SettingsTab(ENROLMENTS, "Enrolment", Permission.ADMINISTER, "One-time tokens by which hosts become routers."),
+    SettingsTab("/settings/masks", "Masks", Permission.VIEW, "Names whose values no tap shows."),
+    SettingsTab("/settings/retention", "Retention", Permission.VIEW, "For how long counts and the audit are kept."),
+    SettingsTab(
+        "/settings/certificates", "Certificates", Permission.VIEW, "The console's CA and the keys that sign bundles."
+    ),
+    SettingsTab("/settings/backup", "Backup", Permission.ADMINISTER, "How to copy the database and the keys."),
+    SettingsTab("/settings/about", "About", Permission.VIEW, "Version, addresses and limits."),
+)
+
+
+def settings_page(
+    call: PageCall, template: str, values: dict[str, Any], problem: ApiProblem | None = None, current: str = ""
+) -> Page:
+    """
+    Return a page of the settings.
+
+    @param problem: what was wrong with a form; the page says it.
+    @param current: the path of its tab; by default the page's own.
+    """
+    path = current or call.url.partition("?")[0]
+    tabs = [(each, each.path == path) for each in TABS if call.may(each.needs)]
+    whole = {"tabs": tabs, "problem": problem, **values}
+    if problem is None:
+        return Page(template, whole)
+    return Page(template, whole, problem.kind.status, problem.headers)
+
+
+def errors_at(problem: ApiProblem | None, name: str) -> list[str]:
+    """Return what a problem says of a member of the body."""
+    return [] if problem is None else [each.sentence for each in problem.findings if each.path[:1] == (name,)]
