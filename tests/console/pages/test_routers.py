@@ -180,9 +180,9 @@ class RouterPageTests(RouterPagesCase):
     def test_gate(self) -> None:
         """A closed gate names each file, and what a container needs for one in another place."""
         gate = GateState(("k is missing.",), ("/etc/webhookrx/tls/k", "/srv/a b/c"))
-        self.router("fra-1", gate=gate, applied=AppliedState("BLOCKED", error="k is missing."))
+        self.router("fra-1", gate=gate, applied=AppliedState("BLOCKED", error="It waits."))
         text = self.shown(self.get("/routers/fra-1", **self.sign_in()))
-        for part in ("The reload gate is closed.", "blocked", "Last error. k is missing.", "/etc/webhookrx/tls/k none"):
+        for part in ("The reload gate is closed.", "blocked", "Last error. It waits.", "/etc/webhookrx/tls/k none"):
             self.assertIn(part, text)
         self.assertIn("/srv/a b/c --volume '/srv/a b:/srv/a b:ro'", text)
 
