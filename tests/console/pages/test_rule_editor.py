@@ -308,7 +308,9 @@ class RuleEditorTests(PageCase):
         page = self.get("/rules:new", **mine)
         self.assertNotIn("aria-invalid", page.body.decode())
         live = self.post("/rules:preview", self.sent(page, selector="label.site = fra"), hx_request="true", **mine)
-        self.assertIn("Still needed: name", self.shown(live))
+        self.assertIn("Still needed: name, key file, certificate file.", self.shown(live))
+        self.assertNotIn('data-kind="error"', live.body.decode())
+        self.assertIn('<a href="/rules" data-key="u" aria-current="page">', page.body.decode())
         refused = self.post("/rules:new", self.sent(page, "save", port="84x43"), **mine)
         self.assertEqual(422, refused.status)
         self.assertRegex(refused.body.decode(), r'<input id="port"[^>]* aria-invalid="true"')
@@ -338,6 +340,9 @@ class RuleEditorTests(PageCase):
         self.assertEqual(409, refused.status)
         self.assertRegex(refused.body.decode(), r'<input id="port"[^>]* aria-invalid="true"')
         self.assertEqual(["hooks"], list(self.rules))
+        self.assertEqual(1, self.shown(refused).count("The same on 2 more."))
+        taken = self.post("/rules:new", self.sent(page, "save", **{**form, "name": "hooks", "port": "9000"}), **mine)
+        self.assertRegex(taken.body.decode(), r'<input id="name"[^>]* aria-invalid="true"')
 
     def test_unreadable(self) -> None:
         """YAML that can't be read is refused, and comes back; the form waits."""
@@ -441,6 +446,10 @@ class RuleEditorTests(PageCase):
         self.assertEqual("Save: 3 routers", " ".join(self.fields_of_part(live)["save"].split()))
         none = self.post("/rules:preview", self.sent(page, selector="label.site = muc"), hx_request="true", **mine)
         self.assertIn("Save: no router, 3 removed", self.shown(none))
+        wrong = self.post("/rules:preview", self.sent(page, port="x"), hx_request="true", **mine)
+        self.assertEqual("Save", self.fields_of_part(wrong)["save"])
+        self.assertIn('<li data-at="port" data-kind="error">', wrong.body.decode())
+        self.assertNotIn("of 4 routers match", self.shown(wrong))
 
     def fields_of_part(self, response: Response) -> dict[str, str]:
         """Return the buttons of a part of a page."""

@@ -126,7 +126,7 @@ class Renderer:
 
         @param theme: C{light}, C{dark}, or empty for that of the browser.
         """
-        section = "/" + call.url.partition("?")[0].split("/")[1]
+        section = "/" + call.url.partition("?")[0].split("/")[1].partition(":")[0]
         shell: dict[str, Any] = {
             "me": call.principal,
             "csrf": "" if call.principal is None else call.principal.csrf,

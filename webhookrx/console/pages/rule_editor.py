@@ -28,12 +28,13 @@ from webhookrx.console.pages.rule_form import (
     with_values,
 )
 from webhookrx.console.pages.rule_preview import LARGEST_FORM, PreviewView, apart, preview_of
-from webhookrx.console.pages.rule_rows import acted, field_notes, is_action, written_rows
+from webhookrx.console.pages.rule_rows import NOT_YET, acted, field_notes, is_action, written_rows
 from webhookrx.management.rule_documents import document_yaml
 
 _AT: Final = re.compile(r"(over|merge)-g([0-9]{1,15})")
 _NEW: Final = "protocol: HTTPS\nport: 8443\n"
 
+_WORDS: Final = dict(zip(NOT_YET, ("", "key file", "certificate file"), strict=True))
 _KINDS: Final = {
     "select": "Select Messages",
     "set": "Set Field",
@@ -289,8 +290,8 @@ def _values(
         "draft": edited.draft,
         "rows": edited.rows,
         "notes": notes,
-        "found": [each for each in found if is_begun or each.code != "missing-key"],
-        "missing": [] if is_begun else [str(each.path[-1]) for each in found if each.code == "missing-key"],
+        "found": [each for each in found if is_begun or each.code not in NOT_YET],
+        "missing": [] if is_begun else [_WORDS[each.code] or each.path[-1] for each in found if each.code in NOT_YET],
         "view": view,
         "problem": problem,
         "conflict": conflict,

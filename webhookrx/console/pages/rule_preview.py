@@ -71,6 +71,20 @@ class ShownFiles(msgspec.Struct, frozen=True):
     unknown: bool
 
 
+class Clash(msgspec.Struct, frozen=True):
+    """
+    A clash on one router or on several.
+
+    @ivar sentence: on the first of them.
+    @ivar rule: the other one, if it is with a rule.
+    @ivar more: how many others.
+    """
+
+    sentence: str
+    rule: str
+    more: int
+
+
 class PreviewView(msgspec.Struct, frozen=True):
     """
     A preview as the template takes it.
@@ -137,6 +151,19 @@ class PreviewView(msgspec.Struct, frozen=True):
             return "Save"
         removed = f", {self.preview.removed:,} removed" if self.preview.removed else ""
         return f"Save: {routers(self.preview.matched)}{removed}"
+
+    @property
+    def clashes(self) -> list[Clash]:
+        """Clashes, those with one rule as one."""
+        together: dict[tuple[str, str], list[Any]] = {}
+        for each in self.preview.clashes:
+            # Ports that something else has taken are told apart by router.
+            what = each.other if each.kind == "rule" else f"{each.router} {each.other}"
+            together.setdefault((each.kind, what), []).append(each)
+        return [
+            Clash(all_of[0].sentence, what if kind == "rule" else "", len(all_of) - 1)
+            for (kind, what), all_of in together.items()
+        ]
 
     @property
     def gate_sentence(self) -> str:

@@ -19,6 +19,9 @@ from webhookrx.diagnostics import ERROR
 USUAL: Final = "/etc/webhookrx/tls"
 """The directory for keys and certificates that routers have anyway."""
 
+NOT_YET: Final = ("missing-key", "https-without-key", "https-without-certificate")
+"""What is wrong with a rule that somebody has only begun to write."""
+
 _ACTION: Final = re.compile(r"(add|remove|up|down|move)-(label|path|step)(?:-(\d{1,4}))?(?:-(\d{1,4}))?")
 _ROWS: Final = {"label": "labels", "path": "paths", "step": "steps"}
 _NEW: Final = {"label": ("", ""), "path": ""}
@@ -86,7 +89,7 @@ def field_notes(found: Iterable[ApiFinding], rows: RuleValues, *, is_begun: bool
     notes = [
         FieldNote(_place(each.path, rows), "error" if each.severity == ERROR else "warning", each.sentence)
         for each in found
-        if each.path and (is_begun or each.code != "missing-key")
+        if each.path and (is_begun or each.code not in NOT_YET)
     ]
     for name in ("key_file", "cert_file"):
         argument = volume_argument(getattr(rows, name))

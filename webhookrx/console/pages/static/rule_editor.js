@@ -18,6 +18,8 @@
   }
 
   function placeNotes() {
+    // Before the first preview, the page has them at their fields already.
+    if (!document.getElementById("notes")) return;
     const notes = [...document.querySelectorAll("#notes > li")];
     for (const place of document.querySelectorAll("[data-notes]")) {
       const at = place.dataset.notes;
@@ -143,6 +145,15 @@
       if (!button) return;
       focused = button.value;
       written.clear();
+    });
+    let isSent = false;
+    form.addEventListener("submit", (event) => {
+      // The preview is there already: the key Enter has nothing to do.
+      if (event.submitter?.matches(".unseen")) event.preventDefault();
+      else isSent = true;
+    });
+    window.addEventListener("beforeunload", (event) => {
+      if (changes && !isSent) event.preventDefault();
     });
     dragging();
     let begun = 0;
