@@ -35,13 +35,13 @@ class QuestionTests(SynchronousTestCase):
     """What a URL asks."""
 
     def test_default(self) -> None:
-        """Without fields: messages of a day by product."""
+        """Without fields: messages of six hours by product."""
         question = question_of()
         self.assertEqual({}, question.errors)
         self.assertEqual(
             {
                 "query": "", "by": "connector.labels.product", "measure": "messages", "step": "",
-                "from": 1_800_000_001 - 86_400, "to": 1_800_000_001,
+                "from": 1_800_000_001 - 6 * 3600, "to": 1_800_000_001,
             },
             question.for_api(1_800_000_000.5),
         )  # fmt: skip
@@ -155,7 +155,7 @@ class AnalyticsPageTests(PageCase):
         """Chart and table show the same; a value of others is text."""
         response = self.part("counts")
         text, html = self.shown(response), response.body.decode()
-        self.assertIn("Messages per 10 minutes", text)
+        self.assertIn("Messages per minute", text)
         self.assertIn("<title>github</title>", html)
         self.assertIn(f"{HOSTILE} 7", text)
         self.assertIn("github 5", text)
@@ -178,7 +178,7 @@ class AnalyticsPageTests(PageCase):
         self.assertNotIn("hx-get", response.body.decode())
         for words in (
             "Connectors with the most messages", "Routers with the most messages", "r2 7", "bad_signature 2",
-            "Last message by product", "Time to answer in each 10 minutes", "p99",
+            "Last message by product", "Time to answer in each minute", "p99",
         ):  # fmt: skip
             self.assertIn(words, text)
         self.assertLess(len(response.body), 60_000)

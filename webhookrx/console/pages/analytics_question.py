@@ -53,7 +53,7 @@ STEPS: Final = (
     ("", "the finest"), ("1m", "1 minute"), ("10m", "10 minutes"), ("1h", "1 hour"), ("1d", "1 day")
 )  # fmt: skip
 
-_DEFAULTS: Final = {"measure": "messages", "last": "24h"}
+_DEFAULTS: Final = {"measure": "messages", "last": "6h"}
 _NO_FIELDS: Final = ("reason", "status")
 _LONGEST_NARROWED: Final = 400
 """Characters of a query: each row of a table has a link with it."""
