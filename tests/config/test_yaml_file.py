@@ -220,9 +220,8 @@ class ReadConfigFileTests(SynchronousTestCase):
 
     def test_deep_nesting(self) -> None:
         """A file that is nested without end is refused, not a crash."""
-        self.assertIn("nested deeper than 64", self.fail_to_read(b"[" * 65 + b"]" * 65).problem)
-        # PyYAML has a bound of its own from 6.0.4 on, which comes first here.
-        self.assertRegex(self.fail_to_read(b"[" * 5000).problem, "nested deeper than 64|maximum nesting depth")
+        for depth in (65, 5000):
+            self.assertIn("nested deeper than 64", self.fail_to_read(b"[" * depth).problem)
 
     def test_missing(self) -> None:
         """A file that is not there is an error that names it."""

@@ -170,7 +170,7 @@ class RouterTapTests(SynchronousTestCase):
         # Not so long that the router gives up.
         until = time.monotonic() + AWAY_TIME / 2
         try:
-            while count < 20 or (count < 150 and time.monotonic() < until):
+            while count < 8 or (count < 150 and time.monotonic() < until):
                 self.assertEqual(sent(b"x" * 60_000, self.port), 200)
                 count += 1
         finally:

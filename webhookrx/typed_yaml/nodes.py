@@ -22,6 +22,8 @@ DEEPEST: Final = 64
 MOST_VALUES: Final = 200_000
 """Nodes of a file, with and without following its aliases; a long text counts as several."""
 
+_TOO_DEEP: Final = f"Lists and mappings are nested deeper than {DEEPEST}."
+
 _LOADER: Final[Any] = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 #: Characters that no text may hold: control characters, and halves of surrogate pairs, which can't be encoded.
@@ -155,7 +157,11 @@ def _events(text: str) -> Iterator[Any]:
         said = ", ".join(filter(None, (getattr(error, "context", None), getattr(error, "problem", None))))
         # The name of an alias or a tag may be a token without quotes.
         said = re.sub(r"(alias|anchor|handle) (['\"]).*?\2", r"\1 (not shown)", said)
-        raise Broken("yaml-syntax", _position(mark) if mark else Position(), f"This is not YAML: {said}.") from None
+        position = _position(mark) if mark else Position()
+        # From 6.0.4 on PyYAML has a bound of its own, which a text of nothing but brackets meets before ours.
+        if "maximum nesting depth" in said:
+            raise Broken("too-deep", position, _TOO_DEEP) from None
+        raise Broken("yaml-syntax", position, f"This is not YAML: {said}.") from None
 
 
 class _Composer:
@@ -187,7 +193,7 @@ class _Composer:
     def _begin(self, node: SequenceNode | MappingNode, event: Any) -> None:
         self._add(node, event)
         if len(self._open) >= DEEPEST:
-            raise Broken("too-deep", node.position, f"Lists and mappings are nested deeper than {DEEPEST}.")
+            raise Broken("too-deep", node.position, _TOO_DEEP)
         self._open.append(node)
         self._keys.append(None)
 
