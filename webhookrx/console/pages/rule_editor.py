@@ -103,8 +103,8 @@ async def show_preview(call: PageCall) -> PageAnswer:
     edited = await apart(call, lambda: _edited(call))
     if edited.draft.both:
         raise ApiProblem(BAD_CALL, "The form and the YAML were both changed.")
-    view = await preview_of(call, edited.draft.text, replaces)
     is_begun = bool(replaces) or form.flag("begun")
+    view = await preview_of(call, edited.draft.text, replaces, is_begun=is_begun)
     is_written = raw_text(form, "yaml") != edited.draft.text
     values = _values(call, edited, view, name=replaces, etag=form.text("etag"), is_begun=is_begun)
     # Nothing is put in the place of what somebody is writing in.
@@ -180,8 +180,9 @@ async def _act(call: PageCall, name: str) -> PageAnswer:
                 return await _merged(call, edited, name, etag, problem)
             return await _refused(call, edited, name, etag, problem)
         return Redirect(f"/rules/{in_path(saved)}", "rule-saved")
-    view = await preview_of(call, edited.draft.text, name, with_files=do == "files")
-    return _page(call, edited, view, name=name, etag=etag, is_begun=bool(name) or not is_action(do))
+    is_begun = bool(name) or not is_action(do)
+    view = await preview_of(call, edited.draft.text, name, with_files=do == "files", is_begun=is_begun)
+    return _page(call, edited, view, name=name, etag=etag, is_begun=is_begun)
 
 
 def _edited(call: PageCall) -> Edited:

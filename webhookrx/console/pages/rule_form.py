@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -36,6 +37,8 @@ from webhookrx.router.rules.rule import DEFAULT_PATHS, Rule
 from webhookrx.router.rules.rules_file import read_rule
 from webhookrx.router.steps.step import KINDS, Preprocessing, Step
 from webhookrx.typed_yaml import read_typed
+
+_LONGEST_REMEMBERED: Final = 8192
 
 Side: TypeAlias = Literal["form", "yaml"]
 
@@ -184,6 +187,10 @@ def rule_document(text: str) -> Document | None:
 
 def read_text(text: str) -> ReadText | None:
     """Return what the form has of a text; None for one that is no mapping in YAML."""
+    return _remembered(text) if len(text) <= _LONGEST_REMEMBERED else _read(text)
+
+
+def _read(text: str) -> ReadText | None:
     reading = read_rule(text.encode(errors="replace"), "")
     if reading.partial is None:
         return None
@@ -203,6 +210,10 @@ def read_text(text: str) -> ReadText | None:
         steps=tuple(map(_step_text, items_of(steps))),
     )
     return ReadText(values, _others(root), canonical)
+
+
+#: While somebody writes, the same text comes again and again.
+_remembered: Final = lru_cache(32)(_read)
 
 
 def values_in(form: Form, *, all_rows: bool = False) -> RuleValues:

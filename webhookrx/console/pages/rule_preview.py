@@ -15,13 +15,13 @@ from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiFinding, ApiProblem
 from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rule_form import document_of
-from webhookrx.console.pages.rule_rows import in_container, volume_argument
+from webhookrx.console.pages.rule_rows import NOT_YET, in_container, volume_argument
 from webhookrx.diagnostics import ERROR
 
 LARGEST_FORM: Final = 512 * KiB
 """Bytes of a form with a rule, which is in it several times."""
 
-_LARGE: Final = 16 * KiB
+_LARGE: Final = 8 * KiB
 """Bytes of a form from which on it is read apart from the reactor."""
 
 SHOWN: Final = 10
@@ -93,6 +93,7 @@ class PreviewView(msgspec.Struct, frozen=True):
     @ivar key: tells what routers are asked about files from what others are asked; empty for nothing.
     @ivar closing: routers whose gate would close, as far as they have been asked.
     @ivar files: what they have said; None where it comes later.
+    @ivar is_begun: what somebody has not written yet counts as an error.
     """
 
     preview: Any
@@ -100,6 +101,7 @@ class PreviewView(msgspec.Struct, frozen=True):
     closing: int = 0
     files: ShownFiles | None = None
     problem: ApiProblem | None = None
+    is_begun: bool = True
 
     @property
     def findings(self) -> tuple[ApiFinding, ...]:
@@ -110,7 +112,7 @@ class PreviewView(msgspec.Struct, frozen=True):
     @property
     def errors(self) -> int:
         """How much of it hinders saving."""
-        return sum(each.severity == ERROR for each in self.findings)
+        return sum(each.severity == ERROR and (self.is_begun or each.code not in NOT_YET) for each in self.findings)
 
     @property
     def clashing(self) -> int:
@@ -123,7 +125,8 @@ class PreviewView(msgspec.Struct, frozen=True):
         preview = self.preview
         if preview is None:
             return False
-        return bool(not self.errors or preview.matched or preview.why_not)
+        has_errors = any(each.severity == ERROR for each in self.findings)
+        return bool(not has_errors or preview.matched or preview.why_not)
 
     @property
     def counts(self) -> str:
@@ -184,12 +187,15 @@ def routers(count: int) -> str:
     return "no router" if not count else "1 router" if count == 1 else f"{count:,} routers"
 
 
-async def preview_of(call: PageCall, text: str, replaces: str, *, with_files: bool = False) -> PreviewView:
+async def preview_of(
+    call: PageCall, text: str, replaces: str, *, with_files: bool = False, is_begun: bool = True
+) -> PreviewView:
     """
     Return what saving a rule would do.
 
     @param replaces: see L{webhookrx.console.routers.preview_routes.PreviewRequest}.
     @param with_files: ask the routers about its files, which takes some seconds.
+    @param is_begun: see L{PreviewView}.
     """
     if not text.strip() or not call.may(Permission.EDIT):
         return PreviewView(None)
@@ -201,9 +207,9 @@ async def preview_of(call: PageCall, text: str, replaces: str, *, with_files: bo
         return PreviewView(None, problem=problem)
     key = _key(preview)
     if files is not None:
-        return PreviewView(preview, key, files.closing, files)
+        return PreviewView(preview, key, files.closing, files, is_begun=is_begun)
     is_known = bool(key) and key == call.form.text("files_key")
-    return PreviewView(preview, key, call.form.number("closing") if is_known else 0)
+    return PreviewView(preview, key, call.form.number("closing") if is_known else 0, is_begun=is_begun)
 
 
 async def apart(call: PageCall, work: Callable[[], T]) -> T:
