@@ -117,7 +117,13 @@ def _user(asked: argparse.Namespace, out: TextIO, err: TextIO) -> int:
             _print_first_admin(path, _url(asked), out)
         else:
             rows = [
-                (each.name, each.role, "tap" if each.tap else "", "" if each.enabled else "disabled")
+                (
+                    each.name,
+                    each.role,
+                    "tap" if each.tap else "",
+                    "single sign-on" if each.single_sign_on else "",
+                    "" if each.enabled else "disabled",
+                )
                 for each in break_glass.list_people(path)
             ]
             print_table(out, rows)

@@ -15,9 +15,9 @@ from tests.console.direct_store import DirectStore
 from tests.console.people.test_people import PASSWORD, PeopleCase
 from webhookrx.commands.main import main
 from webhookrx.console.people import break_glass
-from webhookrx.console.people.accounts import is_let_in
+from webhookrx.console.people.accounts import PersonView, add_person, is_let_in
 from webhookrx.console.store import database
-from webhookrx.console.store.history import read_history
+from webhookrx.console.store.history import Author, read_history
 
 
 class BreakGlassTests(PeopleCase):
@@ -82,6 +82,11 @@ class BreakGlassTests(PeopleCase):
         self.assertTrue(self.store.reader.read(lambda db: is_let_in(db, "mara", now)))
         self.assertEqual(201, self.log_in().status)
         self.assertEqual("  mara  admin  tap\n", self.user())
+        theo = PersonView("theo", "viewer", False, True, True)
+        self.store.writer.write(lambda tx: add_person(tx, Author("theo", "oidc"), theo, None, "https://id.example#1"))
+        self.assertIn("single sign-on", self.user())
+        said = self.user("theo", "--password-file", self.secret_file, status=1)
+        self.assertIn("The provider of single sign-on decides", said)
         self.assertIn("taken", self.user("mara", "--create", "--password-file", self.secret_file, status=1))
 
     def test_change(self) -> None:
