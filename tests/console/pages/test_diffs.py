@@ -103,6 +103,9 @@ class TextDiffTests(SynchronousTestCase):
 
     def test_rules(self) -> None:
         """Comments count where both sides were written as YAML; else the documents are compared; managers are told."""
+        other = {"protocol": "HTTP", "name": "a", "port": 1}
+        lines = change_diff("rule", {"manager": "ui", "rule": other}, {"manager": "ui", "rule": {**other, "port": 2}})
+        self.assertEqual([" name: a", " protocol: HTTP", "-port: 1", "+port: 2"], signed(lines))
         old: dict[str, Any] = {"manager": "ui", "rule": {"name": "a"}}
         written = {"manager": "ui", "rule": {"name": "a"}, "yaml": "name: a  # why\n"}
         self.assertEqual([], change_diff("rule", old, written))

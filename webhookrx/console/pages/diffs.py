@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
-from webhookrx.management.rule_documents import document_yaml
+import msgspec
+
+from webhookrx.console.rules.saved import draft_of
+from webhookrx.management.rule_documents import document_of, document_yaml
 from webhookrx.message.escapes import escape
 
 SAME: Final = "same"
@@ -87,7 +90,15 @@ def _rule_text(entry: Mapping[str, Any] | None, as_written: bool) -> str | None:
         return None
     manager = str(entry.get("manager", ""))
     head = "" if manager in ("", "ui") else f"# manager: {manager}\n"
-    return head + (str(entry["yaml"]) if as_written else document_yaml(entry["rule"]))
+    return head + (str(entry["yaml"]) if as_written else document_yaml(_in_order(entry)))
+
+
+def _in_order(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the document of a rule with its fields in their order, which the history does not keep."""
+    try:
+        return document_of(draft_of(entry).rule)
+    except msgspec.ValidationError:  # of a version that knew other fields
+        return dict(entry["rule"])
 
 
 def _lines(text: str | None) -> list[str]:

@@ -117,9 +117,14 @@ def _shown(event: Any) -> ShownEvent:
     steps = []
     for step in event.steps:
         after = last if step.record is None else _json(step.record)
-        steps.append(ShownStep(step, text_diff(last, after, context=2)))
+        steps.append(ShownStep(step, text_diff(_lines(last), _lines(after), context=2)))
         last = after
     return ShownEvent(event, before, "" if event.after is None else _json(event.after), steps)
+
+
+def _lines(text: str) -> str:
+    """Return JSON to be compared line by line: a comma at the end of one is no change of it."""
+    return text.replace(",\n", "\n")
 
 
 def _json(record: Any) -> str:
