@@ -62,21 +62,32 @@ class ShowAlarmsTests(AlarmPageCase):
         self.assertIn("All is well", self.shown(self.get("/alarms", **self.mine)))
 
     def test_states(self) -> None:
-        """What fires is counted, and shown 50 at a time, as text, with links to its alarm and its router."""
+        """What fires is counted, and shown 30 at a time, as text, with links to its alarm and its router."""
         self.stand(120, HOSTILE)
         response = self.get("/alarms", **self.mine)
         page = response.body.decode()
         self.assertIn("120 firing, 0 pending, 0 unknown", self.shown(response))
-        self.assertEqual(50, page.count('class="badge bad"'))
+        self.assertEqual(30, page.count('class="badge bad"'))
         self.assertNotIn("<script>alert", page)
         self.assertIn('href="/routers/fra-000"', page)
-        self.assertIn("1 to 50, 70 more", self.shown(response))
-        last = self.get("/alarms?skip=100", **self.mine)
-        self.assertIn("101 to 120, 0 more", self.shown(last))
-        self.assertIn('href="/alarms?skip=50"', last.body.decode())
+        self.assertIn("1 to 30, 90 more", self.shown(response))
+        last = self.get("/alarms?skip=90", **self.mine)
+        self.assertIn("91 to 120, 0 more", self.shown(last))
+        self.assertIn('href="/alarms?skip=60"', last.body.decode())
         self.assertIn("There are no more", self.shown(self.get("/alarms?skip=999", **self.mine)))
         self.assertIn("Nothing is pending", self.shown(self.get("/alarms?state=pending", **self.mine)))
         self.assertLess(len(page), 48 * 1024)
+
+    def test_many(self) -> None:
+        """As many alarms as there can be come in pages, none larger than it may be."""
+        for number in range(100):
+            self.made(f"quiet-{number}", when="connector.labels.product = github AND rule != hooks")
+        self.stand(120)
+        page = self.get("/alarms", **self.mine)
+        self.assertIn("1 to 40, 64 more", self.shown(page))
+        self.assertIn('href="/alarms?first=40#all-alarms"', page.body.decode())
+        self.assertLess(len(page.body), 40 * 1024)
+        self.assertIn("81 to 104, 0 more", self.shown(self.get("/alarms?first=80", **self.mine)))
 
     def test_part(self) -> None:
         """The part that is asked for again has no frame, and asks for itself with the same choice."""

@@ -20,7 +20,8 @@ from webhookrx.query.query_lexer import written
 from webhookrx.query.query_tree import And, Everything, Exists, Node, Not, Or, Term
 from webhookrx.work import TooMuchWork, Work
 
-STATES_A_PAGE: Final = 50
+STATES_A_PAGE: Final = 30
+ALARMS_A_PAGE: Final = 40
 
 #: Units of work for one alarm: its query is decided in the reactor.
 _MOST_WORK: Final = 100_000
@@ -32,7 +33,12 @@ async def show_alarms(call: PageCall) -> PageAnswer:
     """Show what is not ok, and all alarms."""
     values = await _states(call)
     page: AlarmsPage = values["page"]
-    return Page("alarms.html", {**values, "alarms": page.alarms, "kinds": KINDS})
+    first = call.query.number("first")
+    tells = any(each.notify for each in page.alarms)
+    alarms = page.alarms[first : first + ALARMS_A_PAGE]
+    more = max(0, len(page.alarms) - first - ALARMS_A_PAGE)
+    listed = {"alarms": alarms, "first": first, "more": more, "alarms_a_page": ALARMS_A_PAGE, "tells": tells}
+    return Page("alarms.html", {**values, **listed, "kinds": KINDS})
 
 
 async def show_states(call: PageCall) -> PageAnswer:
