@@ -18,12 +18,15 @@ from twisted.internet.defer import Deferred
 
 from tests.console.oidc.issuing import CLIENT, ISSUER, KEYS, OTHER_KEY, SECRET, SignOnCase
 from tests.console.people.test_people import ORIGIN
+from webhookrx.console.api.problems import BAD_PROVIDER, FORBIDDEN, TOO_MANY, ApiProblem
 from webhookrx.console.oidc.flows import MOST_USED
 from webhookrx.console.oidc.provider import SOONEST
+from webhookrx.console.oidc.single_sign_on import OidcAnswer, OidcSession
 from webhookrx.console.people.accounts import break_glass, people
+from webhookrx.console.people.people import MOST_LOGINS
 from webhookrx.console.store.audit import read_audit
 from webhookrx.console.store.history import read_history
-from webhookrx.service.named_client import NamedAnswer
+from webhookrx.service.named_client import NamedAnswer, NotAnswered
 
 
 class SignInTests(SignOnCase):
@@ -257,6 +260,31 @@ class RefusedTests(SignOnCase):
         assert self.console.settings.oidc is not None
         self.use(self.console.settings.oidc)
         self.refused(self.come_back(state), 403, "was not begun in this browser")
+
+    def test_at_once(self) -> None:
+        """Of two who come back with the same log-in at a time one is let in, and only so many are under way."""
+        single_sign_on = self.console.single_sign_on
+        assert single_sign_on is not None
+        self.enter()
+        state = self.begin()["state"]
+        cookie = self.cookie.partition("=")[2]
+        self.issuer.held = []
+
+        def come() -> Deferred[OidcSession]:
+            answer = OidcAnswer(state, "c", "", "")
+            return Deferred.fromCoroutine(single_sign_on.finish(answer, cookie, "192.0.2.7", "", None))
+
+        first = come()
+        self.assertEqual(FORBIDDEN, self.failureResultOf(come(), ApiProblem).value.kind)
+        (held,), self.issuer.held = self.issuer.held, None
+        state = self.begin()["state"]
+        cookie = self.cookie.partition("=")[2]
+        single_sign_on._logins = MOST_LOGINS
+        self.assertEqual(TOO_MANY, self.failureResultOf(come(), ApiProblem).value.kind)
+        single_sign_on._logins = 1
+        held.errback(NotAnswered("too late"))
+        self.assertEqual(BAD_PROVIDER, self.failureResultOf(first, ApiProblem).value.kind)
+        self.assertEqual(0, single_sign_on._logins)
 
     def test_used_bounded(self) -> None:
         """What is remembered of used log-ins is bounded, and goes when they would be over anyway."""

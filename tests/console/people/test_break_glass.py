@@ -65,7 +65,7 @@ class BreakGlassTests(PeopleCase):
         """The link that init prints makes the first admin once; a newer link makes it void."""
         self.assertIn("There is nobody yet: --first-admin", self.user())
         newer = self.user("--first-admin", "--url", "https://console.example")
-        self.assertIn(" to https://console.example/api/v1/first-admin.\n", newer)
+        self.assertIn("once and within an hour: https://console.example/first-admin#", newer)
         self.assertEqual([403, 204, 403], [self.sign_up(self.first), self.sign_up(newer), self.sign_up(newer)])
         self.assertEqual(201, self.log_in().status)
         self.assertIn("people already", self.user("--first-admin", status=1))
