@@ -22,7 +22,7 @@ MOST_CHANGES: Final = 20
 """Changes on one page, each with its difference."""
 
 
-class ShownChange(msgspec.Struct, frozen=True):
+class ChangeOfRule(msgspec.Struct, frozen=True):
     """
     A change with its difference.
 
@@ -96,8 +96,8 @@ async def _plan(call: PageCall, problem: ApiProblem | None = None) -> Page:
     return Page("rule_roll_back.html", values, 200 if problem is None else problem.kind.status, headers)
 
 
-def _shown(entry: HistoryEntry, *, is_now: bool) -> ShownChange:
-    return ShownChange(entry, change_diff("rule", entry.before, entry.after), is_now)
+def _shown(entry: HistoryEntry, *, is_now: bool) -> ChangeOfRule:
+    return ChangeOfRule(entry, change_diff("rule", entry.before, entry.after), is_now)
 
 
 def _body(entry: dict[str, Any], replaces: str) -> dict[str, Any]:

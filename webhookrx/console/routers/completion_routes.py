@@ -90,7 +90,7 @@ class Completions(msgspec.Struct, frozen=True):
     items: tuple[Completion, ...] = ()
 
 
-class _Known(NamedTuple):
+class _KnownWords(NamedTuple):
     hosts: Sequence[Any]
     saved: Any
     words: dict[About, Vocabulary]
@@ -103,7 +103,7 @@ class Completer:
 
     def __init__(self, console: Console) -> None:
         self._console = console
-        self._known = _Known((), None, {})
+        self._known = _KnownWords((), None, {})
 
     async def complete(self, asked: CompletionQuery) -> Completions:
         """Return what may stand at a place of a query."""
@@ -123,7 +123,7 @@ class Completer:
         hosts = () if console.fleet is None else console.fleet.hosts
         saved = console.rulebook.saved
         if self._known.hosts is not hosts or self._known.saved is not saved:
-            self._known = _Known(hosts, saved, {})
+            self._known = _KnownWords(hosts, saved, {})
         known = self._known.words
         if about not in known:
             rules = tuple(saved.rules.values())

@@ -43,7 +43,7 @@ class ShownReach(msgspec.Struct, frozen=True):
     rules: dict[str, RuleReach]
 
 
-class _SeenRouter(NamedTuple):
+class _ReachedRouter(NamedTuple):
     host: Host
     is_blocked: bool
     closed: frozenset[str]
@@ -64,13 +64,13 @@ async def show_reach(call: ApiCall) -> ShownReach:
     return ShownReach(len(seen), reach)
 
 
-def _seen(router: EnrolledRouter) -> _SeenRouter:
+def _seen(router: EnrolledRouter) -> _ReachedRouter:
     closed = frozenset(each.rule for each in router.connectors if each.state == "closed")
     is_blocked = bool(router.gate.reasons) or router.applied.status in ("BLOCKED", "FAILED")
-    return _SeenRouter(router.host, is_blocked, closed)
+    return _ReachedRouter(router.host, is_blocked, closed)
 
 
-def _reach(selectors: Mapping[str, str], seen: Sequence[_SeenRouter]) -> dict[str, RuleReach]:
+def _reach(selectors: Mapping[str, str], seen: Sequence[_ReachedRouter]) -> dict[str, RuleReach]:
     fleet = Fleet([router_of(each.host).record for each in seen])
     reach = {}
     for name, selector in selectors.items():

@@ -54,7 +54,7 @@ _OF_CHANGES: Final = {
 }
 
 
-class _Values:
+class _FieldValues:
     """Collects values by field, each once, in order and within bounds."""
 
     def __init__(self, fields: Iterable[str] = ()) -> None:
@@ -100,7 +100,7 @@ def vocabulary_of(about: About, hosts: Sequence[Host], rules: Iterable[SavedRule
 
 
 def _of_routers(hosts: Iterable[Host]) -> Vocabulary:
-    values = _Values(("name", *METADATA))
+    values = _FieldValues(("name", *METADATA))
     for host in hosts:
         values.add(("name",), host.name)
         values.labels(("label",), host.labels)
@@ -112,7 +112,7 @@ def _of_routers(hosts: Iterable[Host]) -> Vocabulary:
 
 
 def _of_rules(rules: Iterable[SavedRule]) -> Vocabulary:
-    values = _Values(_OF_RULES)
+    values = _FieldValues(_OF_RULES)
     values.add(("protocol",), *PROTOCOLS)
     for saved in rules:
         rule = saved.rule
@@ -124,7 +124,7 @@ def _of_rules(rules: Iterable[SavedRule]) -> Vocabulary:
 
 
 def _of_messages(hosts: Iterable[Host], rules: Iterable[SavedRule]) -> Vocabulary:
-    values = _Values(_OF_MESSAGES)
+    values = _FieldValues(_OF_MESSAGES)
     values.add(("meta", "connection", "transport"), "http", "https")
     values.add(("meta", "sender", "id"), *builtin_names())
     values.add(("meta", "sender", "verified"), "signature", "token", "client", "no")
@@ -136,7 +136,7 @@ def _of_messages(hosts: Iterable[Host], rules: Iterable[SavedRule]) -> Vocabular
 
 
 def _of_connectors(hosts: Iterable[Host], rules: Iterable[SavedRule]) -> Vocabulary:
-    values = _Values(("connector.name", "rule", "router"))
+    values = _FieldValues(("connector.name", "rule", "router"))
     for saved in rules:
         values.add(("rule",), saved.name)
     _add_connectors(values, ("connector",), rules)
@@ -146,7 +146,7 @@ def _of_connectors(hosts: Iterable[Host], rules: Iterable[SavedRule]) -> Vocabul
     return values.vocabulary
 
 
-def _add_connectors(values: _Values, path: Sequence[str], rules: Iterable[SavedRule]) -> None:
+def _add_connectors(values: _FieldValues, path: Sequence[str], rules: Iterable[SavedRule]) -> None:
     values.add((*path, "type"), CONNECTOR_TYPE)
     values.add((*path, "name"))
     values.labels((*path, "labels"), DEFAULT_LABELS)

@@ -75,7 +75,7 @@ class RulePage(msgspec.Struct, frozen=True):
     next_after: str | None
 
 
-class _Change(msgspec.Struct, frozen=True):
+class _LastChange(msgspec.Struct, frozen=True):
     at: float
     by: str
 
@@ -104,14 +104,14 @@ def no_query() -> Iterator[None]:
         raise ApiProblem(INVALID, "The query takes too much work.") from None
 
 
-def _changes(db: sqlite3.Connection) -> dict[str, _Change]:
+def _changes(db: sqlite3.Connection) -> dict[str, _LastChange]:
     rows = db.execute("SELECT name, changed_at, changed_by FROM rule WHERE NOT deleted")
-    return {name: _Change(at, by) for name, at, by in rows}
+    return {name: _LastChange(at, by) for name, at, by in rows}
 
 
-def _page(saved: SavedRules, asked: RuleQuery, changes: dict[str, _Change]) -> RulePage:
+def _page(saved: SavedRules, asked: RuleQuery, changes: dict[str, _LastChange]) -> RulePage:
     query = parse(asked.query)
-    nothing = _Change(0.0, "")
+    nothing = _LastChange(0.0, "")
     found = [
         rule
         for name, rule in sorted(saved.rules.items())
@@ -128,7 +128,7 @@ def _page(saved: SavedRules, asked: RuleQuery, changes: dict[str, _Change]) -> R
     )
 
 
-def _record(rule: SavedRule, change: _Change) -> dict[str, Any]:
+def _record(rule: SavedRule, change: _LastChange) -> dict[str, Any]:
     """Return the fields of a rule as queries ask for them."""
     document = rule.document
     own: dict[str, Any] = {"manager": rule.manager, "generation": rule.generation, "changed_by": change.by}
@@ -136,7 +136,7 @@ def _record(rule: SavedRule, change: _Change) -> dict[str, Any]:
     return {**document, **({"label": labels} if labels else {}), **own}
 
 
-def _row(saved: SavedRule, change: _Change) -> RuleRow:
+def _row(saved: SavedRule, change: _LastChange) -> RuleRow:
     rule = saved.rule
     steps: Sequence[object] = rule.preprocessing.steps
     return RuleRow(
