@@ -255,6 +255,8 @@ document.addEventListener("DOMContentLoaded", () => {
     buttons();
     $("tap-shown").hidden = false;
     $("tap-empty").hidden = true;
+    $("stop").focus({ preventScroll: true });
+    $("tap-shown").scrollIntoView({ block: "start" });
     tellState("Asking the routers, which have five seconds to answer …");
     showCounts();
     showLeftOut([], 0);
@@ -314,8 +316,9 @@ document.addEventListener("DOMContentLoaded", () => {
   function stop(reason, more) {
     const own = run;
     if (!own || own.ended) return;
-    if (own.id) call("DELETE", `/taps/${own.id}`, undefined, more).catch(() => {});
-    end(own, reason);
+    // The last counts come before the end of the stream, which is closed when that does not come.
+    if (own.id) call("DELETE", `/taps/${own.id}`, undefined, more).catch(() => {}).finally(() => setTimeout(() => end(own, reason), 1000));
+    else end(own, reason);
   }
 
   // -- what is told beside the rows
@@ -323,7 +326,7 @@ document.addEventListener("DOMContentLoaded", () => {
   function buttons() {
     const runs = Boolean(run && !run.ended);
     $("start").disabled = runs;
-    $("stop").disabled = !runs;
+    $("stop").textContent = runs ? "Stop" : "Start again";
   }
 
   function tellState(text) {
@@ -446,8 +449,8 @@ document.addEventListener("DOMContentLoaded", () => {
   });
   form.addEventListener("input", showCommand);
   $("stop").addEventListener("click", () => {
-    stop("ended");
-    $("start").focus();
+    if (run && !run.ended) stop("ended");
+    else start();
   });
   $("pause").addEventListener("click", () => {
     isPaused = !isPaused;
@@ -482,6 +485,6 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   }
   window.addEventListener("pagehide", () => stop("left", { keepalive: true }));
-  for (const id of ["start", "stop", "by-label"]) $(id).hidden = false;
+  for (const id of ["start", "by-label"]) $(id).hidden = false;
   showCommand();
 });
