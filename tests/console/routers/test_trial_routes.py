@@ -109,6 +109,8 @@ class TrialRoutesTests(PeopleCase):
         self.assertEqual((None, None), (event["before"], event["after"]))
         self.assertNotIn("before", event["steps"][1]["changes"][0])
         self.tried(422, request="x" * 140_000)
+        self.patch(rule_trials, "_MOST_COMPARED", 1000)
+        self.assertIn("too large", self.tried(422, request=f"POST /events HTTP/1.1\n\n{'x' * 300}")["detail"])
         self.tried(413, request="x" * 600_000)
 
     def test_queue(self) -> None:

@@ -39,6 +39,9 @@ _LARGEST_VALUE: Final = 2048
 _MOST_RECORDS: Final = 512 * 1024
 """Changes of one step, bytes of a value in one, and bytes of all records of an answer."""
 
+_MOST_COMPARED: Final = 8 * 1024 * 1024
+"""Bytes of a body times the steps that it is recorded after; that many take a second or two."""
+
 _encode: Final = msgspec.json.Encoder().encode
 
 
@@ -168,6 +171,8 @@ def _try(text: str, request: TrialRequest, router: str, hosts: Sequence[Host], a
     rule = reading.value
     if rule is None:
         raise ApiProblem(INVALID, "The rule is wrong.", findings_of(reading.diagnostics))
+    if len(request.body) * (len(rule.preprocessing.steps) + 2) > _MOST_COMPARED:
+        raise ApiProblem(INVALID, "The body is too large to be shown after each of so many steps; try a smaller one.")
     host, matches = _router(rule, router, hosts)
     begun = time.perf_counter()
     trial = try_rule(rule, replace(request, at=request.at or time.time_ns()), host.name, host.labels, any_path=any_path)
