@@ -36,21 +36,29 @@ class ConsoleUnitTests(SynchronousTestCase):
     """C{etc/systemd/webhookrx-console.service}."""
 
     def test_options(self) -> None:
-        """The options that it starts a console with are good ones, once key and certificate are there."""
+        """The options that it starts a console with are good ones, once their files are there; so are those it shows."""
         settings = settings_of(UNIT)
         (start,) = settings["ExecStart"]
         program, *words = shlex.split(start)
         self.assertEqual("/opt/webhookrx/bin/twistd", program)
-        options = words[words.index("webhookrx-console") + 1 :]
+        *options, further = words[words.index("webhookrx-console") + 1 :]
+        self.assertEqual(("$OPTIONS", ["OPTIONS="]), (further, settings["Environment"]))
+        with open(UNIT) as unit:
+            shown = re.findall(r"^# OPTIONS=(.+)$", unit.read(), re.MULTILINE)
         directory = os.path.abspath(self.mktemp())
         os.mkdir(directory)
+        with open(os.open(os.path.join(directory, "oidc-secret"), os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write("secret\n")
         known = {"${URL}": "https://console.example", "/var/lib/webhookrx-console": directory}
-        for text, value in known.items():
-            options = [option.replace(text, value) for option in options]
-        with redirect_stdout(io.StringIO()) as out:
-            error = self.assertRaises(SystemExit, ConsoleOptions().parseOptions, [*options, "--check"])
-        self.assertEqual(0, error.code)
-        self.assertIn("The configuration is good.", out.getvalue())
+        self.assertEqual(1, len(shown))
+        for more in ("", shown[0]):
+            given = [*options, *more.split(), "--check"]
+            for text, value in known.items():
+                given = [option.replace(text, value) for option in given]
+            with redirect_stdout(io.StringIO()) as out:
+                error = self.assertRaises(SystemExit, ConsoleOptions().parseOptions, given)
+            self.assertEqual(0, error.code)
+            self.assertIn("The configuration is good.", out.getvalue())
 
     def analyze(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Have C{systemd-analyze} look at a unit whose program is there, without starting anything."""
