@@ -36,7 +36,7 @@ class ConsoleUnitTests(SynchronousTestCase):
     """C{etc/systemd/webhookrx-console.service}."""
 
     def test_options(self) -> None:
-        """The options that it starts a console with are good ones, once their files are there; so are those it shows."""
+        """The options that it starts a console with, and those it shows, are good ones, once their files are there."""
         settings = settings_of(UNIT)
         (start,) = settings["ExecStart"]
         program, *words = shlex.split(start)
