@@ -52,7 +52,7 @@ class AdminResource(Resource):
         return _NOTHING
 
 
-class _Page(Resource):
+class _AdminPage(Resource):
     """A page that is only read."""
 
     def getChild(self, path: bytes, request: IRequest) -> IResource:
@@ -69,7 +69,7 @@ class _Page(Resource):
         raise NotImplementedError
 
 
-class _StatusPage(_Page):
+class _StatusPage(_AdminPage):
     """
     @param read: returns status and body.
     """
@@ -82,7 +82,7 @@ class _StatusPage(_Page):
         return _answer(request, *self._read())
 
 
-class _MetricsPage(_Page):
+class _MetricsPage(_AdminPage):
     """
     @param read: see L{AdminResource}.
     """
@@ -92,7 +92,7 @@ class _MetricsPage(_Page):
         self._read = read
 
     def show(self, request: IRequest) -> bytes | int:
-        """See L{_Page.show}. The text may be long: it goes out at the pace of the client, and other work in between."""
+        """See L{_AdminPage.show}. The text may be long: it goes out at the pace of the client, other work in between."""
         content_type, pieces = self._read(_asked(request, b"Accept"))
         if request.method != b"HEAD":
             pieces = chain((next(pieces),), pieces)  # a failure here can still be a 500

@@ -21,7 +21,7 @@ AGAIN: Final = 60.0
 _log = Logger()
 
 
-class _File(NamedTuple):
+class _StateFile(NamedTuple):
     directory: str
     name: str
     content: bytes
@@ -43,12 +43,12 @@ class KeptState:
         self._not_before = 0.0
         self._problem = ""
         self._counters = counters
-        self._next: _File | None = None
+        self._next: _StateFile | None = None
         self._busy = False
 
     def keep(self, directory: str, name: str, content: bytes) -> None:
         """Write a file soon; see L{webhookrx.config.files.write_state}."""
-        self._next = _File(directory, name, content)
+        self._next = _StateFile(directory, name, content)
         self._not_before = 0.0
         self.tick()
 
@@ -59,7 +59,7 @@ class KeptState:
             self._next, self._busy = None, True
             self._reactor.callInThread(self._write, file)
 
-    def _write(self, file: _File) -> None:
+    def _write(self, file: _StateFile) -> None:
         problem = ""
         try:
             if not _is_there(file):
@@ -68,7 +68,7 @@ class KeptState:
             problem = str(error)
         self._reactor.callFromThread(self._written, file, problem)
 
-    def _written(self, file: _File, problem: str) -> None:
+    def _written(self, file: _StateFile, problem: str) -> None:
         self._busy = False
         if problem:
             self._counters.add("state_writes_failed")
@@ -92,7 +92,7 @@ def keep_last_set(kept: KeptState, settings: Settings) -> None:
         kept.keep(settings.state_dir, LAST_SET, settings.router.good)
 
 
-def _is_there(file: _File) -> bool:
+def _is_there(file: _StateFile) -> bool:
     try:
         return read_state(file.directory, file.name) == file.content
     except ConfigError:

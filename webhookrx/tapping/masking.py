@@ -112,7 +112,7 @@ def _repeats_names(text: str | bytes) -> bool:
     return False
 
 
-class _Names:
+class _NameBudget:
     """
     Counts the names that are looked at.
 
@@ -142,7 +142,7 @@ class Masks:
         Return a copy of a JSON value without secrets, of about L{MOST_SHOWN} characters at most, and whether something
         was left out for that. Its work is that of what it returns.
         """
-        copier = _Copier(self, 0, _Names())
+        copier = _Copier(self, 0, _NameBudget())
         return copier.copy(value, 0), copier.has_cut
 
     def masked_text(self, text: str) -> str:
@@ -150,9 +150,9 @@ class Masks:
         Return a text of at most L{MOST_SHOWN} characters without secrets: JSON by its members, XML by its elements,
         anything else by C{=} and C{:}.
         """
-        return self.text(text, 0, _Names())
+        return self.text(text, 0, _NameBudget())
 
-    def text(self, text: str, nested: int, names: _Names) -> str:
+    def text(self, text: str, nested: int, names: _NameBudget) -> str:
         """
         See L{masked_text}.
 
@@ -176,7 +176,7 @@ class Masks:
             return text if is_same else msgspec.json.encode(copy).decode()
         return self._assigned(text, nested, names)
 
-    def _assigned(self, text: str, nested: int, names: _Names) -> str:
+    def _assigned(self, text: str, nested: int, names: _NameBudget) -> str:
         """Mask values behind names, in what can't be decoded: all that follows, where the end of a value is unknown."""
         for word, secret in _TELLTALES:
             if word in text:
@@ -220,7 +220,7 @@ class Masks:
                 return "".join(parts) + CUT
         return "".join((*parts, text[done:])) if parts else text
 
-    def _elements(self, text: str, names: _Names) -> str:
+    def _elements(self, text: str, names: _NameBudget) -> str:
         """Mask what is in elements of XML whose names hide it."""
         parts: list[str] = []
         done = 0
@@ -239,7 +239,7 @@ class Masks:
             done = end
         return "".join((*parts, text[done:])) if parts else text
 
-    def _hides_encoded(self, value: str, nested: int, names: _Names) -> bool:
+    def _hides_encoded(self, value: str, nested: int, names: _NameBudget) -> bool:
         """Tell whether something is masked in the value of a parameter, such as the JSON in C{payload=%7B…}."""
         if "%" not in value:
             return False
@@ -262,7 +262,7 @@ def _whole_name(text: str, match: re.Match[str]) -> str:
 
 
 class _Copier:
-    def __init__(self, masks: Masks, nested: int, names: _Names) -> None:
+    def __init__(self, masks: Masks, nested: int, names: _NameBudget) -> None:
         self.has_cut = False
         self.has_masked = False
         self._masks = masks

@@ -17,7 +17,7 @@ from tests.http.wire import Response
 from webhookrx.console.counts import analytics_routes
 from webhookrx.console.counts.count_tables import SeriesLabels
 from webhookrx.console.pages.analytics_parts import PARTS
-from webhookrx.console.pages.analytics_question import Question, shown
+from webhookrx.console.pages.analytics_question import AnalyticsQuestion, shown
 from webhookrx.console.pages.form import Form
 from webhookrx.management.agent_protocol import BUCKETS, CountsReport, SeriesCounts
 from webhookrx.management.rollups import SECOND
@@ -26,9 +26,9 @@ from webhookrx.query import parse
 HOSTILE = "<script>alert(1)</script>\" OR 'x'\u202e"
 
 
-def question_of(**fields: str) -> Question:
+def question_of(**fields: str) -> AnalyticsQuestion:
     """Return the question of a URL."""
-    return Question.of(Form(urlencode(fields).encode()))
+    return AnalyticsQuestion.of(Form(urlencode(fields).encode()))
 
 
 class QuestionTests(SynchronousTestCase):
@@ -73,7 +73,7 @@ class QuestionTests(SynchronousTestCase):
             {"by": "other", "label": "label.größe", "from": "2027-01-15T07:00"},
         ):
             question = question_of(**fields)
-            again = Question.of(Form(urlsplit(question.url()).query.encode()))
+            again = AnalyticsQuestion.of(Form(urlsplit(question.url()).query.encode()))
             self.assertEqual(question, again)
 
     def test_narrowed(self) -> None:

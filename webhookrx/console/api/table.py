@@ -13,7 +13,7 @@ from webhookrx.console.api.problems import BAD_METHOD, NOT_FOUND, ApiProblem
 PREFIX: Final = "/api/v1"
 
 
-class Route(Protocol):
+class Routed(Protocol):
     """What is found by its method and path, see L{webhookrx.console.api.route.ApiRoute}."""
 
     @property
@@ -25,7 +25,7 @@ class Route(Protocol):
         """Below the prefix, with parameters in braces."""
 
 
-R = TypeVar("R", bound=Route)
+R = TypeVar("R", bound=Routed)
 
 
 class Matched(NamedTuple, Generic[R]):

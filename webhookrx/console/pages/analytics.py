@@ -7,8 +7,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from webhookrx.console.api.principal import Permission
-from webhookrx.console.pages.analytics_parts import PARTS, Part, part_of
-from webhookrx.console.pages.analytics_question import CUSTOM, LABELS, MEASURES, SPANS, STEPS, Question
+from webhookrx.console.pages.analytics_parts import PARTS, AnalyticsPart, part_of
+from webhookrx.console.pages.analytics_question import CUSTOM, LABELS, MEASURES, SPANS, STEPS, AnalyticsQuestion
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.rules.routes import QueryVerdict
 
@@ -20,7 +20,7 @@ ALL: Final = "all"
 
 async def show_analytics(call: PageCall) -> PageAnswer:
     """Show the form and where the numbers come; those at once that the query names."""
-    question = Question.of(call.query)
+    question = AnalyticsQuestion.of(call.query)
     wanted = call.query.text(NUMBERS)
     if call.is_fragment and wanted in PARTS:
         part = await part_of(wanted, call, question)
@@ -29,7 +29,7 @@ async def show_analytics(call: PageCall) -> PageAnswer:
     verdict: Any = (await call.api("POST", "/queries:check", {"text": question.query, "about": "connectors"})).body
     if not verdict.valid:
         errors["query"] = [_no_query(verdict)]
-    parts: dict[str, Part | None] = {}
+    parts: dict[str, AnalyticsPart | None] = {}
     for name in PARTS if not errors else ():
         parts[name] = await part_of(name, call, question) if wanted in (name, ALL) else None
     # What is wrong with the question is said once, at the form.

@@ -12,7 +12,7 @@ import msgspec
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.counts.analytics import OTHER_VALUES
 from webhookrx.console.counts.analytics_routes import AnalyticsAnswer, AnalyticsValue, TopAnswer
-from webhookrx.console.pages.analytics_question import LABELS, MEASURES, OTHER, Question, shown, unit_of
+from webhookrx.console.pages.analytics_question import LABELS, MEASURES, OTHER, AnalyticsQuestion, shown, unit_of
 from webhookrx.console.pages.charts import MOST_LINES, ChartLine, TimeChart, shares, time_chart
 from webhookrx.console.pages.page import PageCall
 from webhookrx.console.pages.rendering import duration, query_string, when
@@ -37,7 +37,7 @@ _decode_points: Final = msgspec.json.Decoder(AnalyticsAnswer).decode
 _decode_totals: Final = msgspec.json.Decoder(TopAnswer).decode
 
 
-class Row(msgspec.Struct, frozen=True):
+class ValueRow(msgspec.Struct, frozen=True):
     """
     One value of a label.
 
@@ -57,7 +57,7 @@ class Row(msgspec.Struct, frozen=True):
     at: str = ""
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class AnalyticsPart(msgspec.Struct, frozen=True, kw_only=True):
     """
     A part, as C{_analytics.html} writes it.
 
@@ -77,7 +77,7 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
     problem: ApiProblem | None = None
     label: str = ""
     measure: str = ""
-    rows: Sequence[Row] = ()
+    rows: Sequence[ValueRow] = ()
     values: int = 0
     is_moment: bool = False
     chart: TimeChart | None = None
@@ -93,7 +93,7 @@ class Asking(msgspec.Struct, frozen=True):
     """What parts are made of."""
 
     call: PageCall
-    question: Question
+    question: AnalyticsQuestion
     now: float
 
     async def points(self, **others: str) -> AnalyticsAnswer:
@@ -111,7 +111,7 @@ class Asking(msgspec.Struct, frozen=True):
         return f"/api/v1{path}{query_string(**self.question.for_api(self.now, **others), format='csv')}"
 
 
-async def _counts(asking: Asking) -> Part:
+async def _counts(asking: Asking) -> AnalyticsPart:
     """Return the measure by time and label."""
     question, measure = asking.question, asking.question.measure
     name = _MEASURE_NAMES.get(measure, measure)
@@ -124,7 +124,7 @@ async def _counts(asking: Asking) -> Part:
     title = f"{name} in each {step}" if unit == "seconds" else f"{name} per {step}"
     totals = shares(each.total for each in known)
     rows = [_row(question, question.field, each, unit, share) for each, share in zip(known, totals, strict=True)]
-    return Part(
+    return AnalyticsPart(
         name="counts",
         heading=heading,
         label=label_name(question.field) or "sum",
@@ -137,7 +137,7 @@ async def _counts(asking: Asking) -> Part:
     )
 
 
-async def _latency(asking: Asking) -> Part:
+async def _latency(asking: Asking) -> AnalyticsPart:
     """Return the times to answer."""
     half, most = await asking.points(measure="p50", by=""), await asking.points(measure="p99", by="")
     # Both are one sum, or none.
@@ -147,7 +147,7 @@ async def _latency(asking: Asking) -> Part:
         for value in answer.values
     ]
     title = f"Time to answer in each {_STEP_NAMES[half.step_seconds]}"
-    return Part(
+    return AnalyticsPart(
         name="latency",
         heading="Time to answer",
         label="of all answers",
@@ -159,15 +159,15 @@ async def _latency(asking: Asking) -> Part:
     )
 
 
-async def _connectors(asking: Asking) -> Part:
+async def _connectors(asking: Asking) -> AnalyticsPart:
     return await _talkers(asking, "connectors", "connector.name", "Connectors")
 
 
-async def _routers(asking: Asking) -> Part:
+async def _routers(asking: Asking) -> AnalyticsPart:
     return await _talkers(asking, "routers", "router", "Routers")
 
 
-async def _talkers(asking: Asking, name: str, by: str, what: str) -> Part:
+async def _talkers(asking: Asking, name: str, by: str, what: str) -> AnalyticsPart:
     """Return what has the most of the measure, or of messages for one that is no count."""
     measure = asking.question.measure
     measure = measure if unit_of(measure) in ("count", "bytes") else "messages"
@@ -175,17 +175,19 @@ async def _talkers(asking: Asking, name: str, by: str, what: str) -> Part:
     return await _top(asking, name, heading, by=by, measure=measure)
 
 
-async def _refusals(asking: Asking) -> Part:
+async def _refusals(asking: Asking) -> AnalyticsPart:
     return await _top(asking, "refusals", "Refused requests by reason", by="reason", measure="refused")
 
 
-async def _last(asking: Asking) -> Part:
+async def _last(asking: Asking) -> AnalyticsPart:
     by = asking.question.field
     by = "connector.name" if by in _NO_LABELS else by
     return await _top(asking, "last", f"Last message by {label_name(by)}", by=by, measure=LAST_MESSAGE)
 
 
-async def _top(asking: Asking, name: str, heading: str, *, by: str, measure: str, most: int = MOST_TOP) -> Part:
+async def _top(
+    asking: Asking, name: str, heading: str, *, by: str, measure: str, most: int = MOST_TOP
+) -> AnalyticsPart:
     """Return the values with the most; of last messages the newest, with bars of the silence since."""
     answer = await asking.totals(by=by, measure=measure)
     values, unit = answer.values[:most], unit_of(measure)
@@ -193,13 +195,13 @@ async def _top(asking: Asking, name: str, heading: str, *, by: str, measure: str
     lengths = shares(max(0.0, asking.now - (each.total or 0)) if is_moment else each.total for each in values)
     in_choice = by if by in _LABEL_NAMES else OTHER
     more = asking.question.url(by=in_choice, label=by if in_choice == OTHER else "", measure=measure)
-    return Part(
+    return AnalyticsPart(
         name=name,
         heading=heading,
         label=label_name(by) or "sum",
         measure=_MEASURE_NAMES[measure],
         rows=[
-            Row(
+            ValueRow(
                 each.value,
                 asking.question.narrowed(by, each.value) if each.value != OTHER_VALUES else "",
                 shown(each.total, unit),
@@ -215,9 +217,9 @@ async def _top(asking: Asking, name: str, heading: str, *, by: str, measure: str
     )
 
 
-def _row(question: Question, field: str, each: AnalyticsValue, unit: str, share: str) -> Row:
+def _row(question: AnalyticsQuestion, field: str, each: AnalyticsValue, unit: str, share: str) -> ValueRow:
     highest = max(each.points, key=lambda point: point.amount or 0, default=None)
-    return Row(
+    return ValueRow(
         each.value,
         question.narrowed(field, each.value) if each.value != OTHER_VALUES else "",
         shown(each.total, unit),
@@ -265,9 +267,9 @@ def label_name(field: str) -> str:
     return _LABEL_NAMES.get(field, field) if field else ""
 
 
-Parts = Callable[[Asking], Awaitable[Part]]
+PartMaker = Callable[[Asking], Awaitable[AnalyticsPart]]
 
-PARTS: Final[dict[str, tuple[str, Parts]]] = {
+PARTS: Final[dict[str, tuple[str, PartMaker]]] = {
     "counts": ("Chart and table", _counts),
     "connectors": ("Connectors with the most", _connectors),
     "routers": ("Routers with the most", _routers),
@@ -278,10 +280,10 @@ PARTS: Final[dict[str, tuple[str, Parts]]] = {
 """By name: the heading while there are no numbers, and what makes it."""
 
 
-async def part_of(name: str, call: PageCall, question: Question) -> Part:
+async def part_of(name: str, call: PageCall, question: AnalyticsQuestion) -> AnalyticsPart:
     """Return a part; what can't be asked so is a part, too, with its problem."""
     heading, make = PARTS[name]
     try:
         return await make(Asking(call, question, call.console.clock()))
     except ApiProblem as problem:
-        return Part(name=name, heading=heading, problem=problem)
+        return AnalyticsPart(name=name, heading=heading, problem=problem)

@@ -59,7 +59,7 @@ _LONGEST_NARROWED: Final = 400
 """Characters of a query: each row of a table has a link with it."""
 
 
-class Question(msgspec.Struct, frozen=True):
+class AnalyticsQuestion(msgspec.Struct, frozen=True):
     """
     What is asked.
 
@@ -79,7 +79,7 @@ class Question(msgspec.Struct, frozen=True):
     step: str
 
     @classmethod
-    def of(cls, form: Form) -> Question:
+    def of(cls, form: Form) -> AnalyticsQuestion:
         """Return the question of a URL; a label that the form has not in its choice is another one."""
         by, label = form.text("by", LABELS[0][0]), form.text("label")
         if by not in dict(LABELS):

@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from webhookrx.console.rules.saved import draft_of
+from webhookrx.console.rules.saved import unsaved_rule
 from webhookrx.management.rule_documents import document_of, document_yaml
 from webhookrx.message.escapes import escape
 
@@ -96,7 +96,7 @@ def _rule_text(entry: Mapping[str, Any] | None, as_written: bool) -> str | None:
 def _in_order(entry: Mapping[str, Any]) -> dict[str, Any]:
     """Return the document of a rule with its fields in their order, which the history does not keep."""
     try:
-        return document_of(draft_of(entry).rule)
+        return document_of(unsaved_rule(entry).rule)
     except msgspec.ValidationError:  # of a version that knew other fields
         return dict(entry["rule"])
 

@@ -44,7 +44,7 @@ class RouterFiles(msgspec.Struct, frozen=True):
     files: tuple[FileOfRouter, ...]
 
 
-class _Question(NamedTuple):
+class _FileCheck(NamedTuple):
     """What one command asks: the first of the paths has to fit the key, if there is one."""
 
     paths: tuple[str, ...]
@@ -65,10 +65,10 @@ async def files_of(console: Any, router: EnrolledRouter) -> RouterFiles:
         asked = [
             console.fleet.polls.command(
                 router.guid,
-                lambda id, question=question: CheckFilesCommand(id=id, paths=question.paths, key=question.key),
+                lambda id, check=check: CheckFilesCommand(id=id, paths=check.paths, key=check.key),
                 FILES_TIME,
             ).addErrback(lambda failure: failure.trap(Unanswered))
-            for question in list(_questions(rules, names))[:MOST_ASKED]
+            for check in list(_file_checks(rules, names))[:MOST_ASKED]
         ]
         for _, answer in await DeferredList(asked):
             if isinstance(answer, CommandAnswer) and not answer.problem:
@@ -84,13 +84,13 @@ async def files_of(console: Any, router: EnrolledRouter) -> RouterFiles:
     )
 
 
-def _questions(rules: Iterable[Rule], wanted: Iterable[str]) -> Iterator[_Question]:
+def _file_checks(rules: Iterable[Rule], wanted: Iterable[str]) -> Iterator[_FileCheck]:
     """Yield what is to be asked: each certificate with its key, and all others at once."""
     left = dict.fromkeys(wanted)
     pairs = dict.fromkeys((rule.cert_file, rule.key_file) for rule in rules if rule.cert_file and rule.key_file)
     for certificate, key in pairs:
         if certificate in left or key in left:
-            yield _Question((certificate, key), key)
+            yield _FileCheck((certificate, key), key)
     others = tuple(path for path in left if not any(path in pair for pair in pairs))
     if others:
-        yield _Question(others)
+        yield _FileCheck(others)

@@ -19,8 +19,8 @@ _T = TypeVar("_T")
 
 class _Turns:
     """
-    Who waits for a turn of one reactor. In each of its rounds one of them has a turn, however many they are: what comes
-    from the network waits for one turn at most.
+    Who waits for a turn of one reactor. In each of its rounds one of them has a turn, however many they are: the
+    network waits for one turn at most.
     """
 
     def __init__(self) -> None:

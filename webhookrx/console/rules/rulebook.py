@@ -15,13 +15,13 @@ from webhookrx.console.api.problems import CONFLICT, INVALID, NOT_FOUND, STALE, 
 from webhookrx.console.api.table import fits_path
 from webhookrx.console.rules.saved import (
     KnownRules,
-    RuleDraft,
     SavedRules,
-    draft_of,
+    UnsavedRule,
     entries_at,
     load_rules,
     past_entry,
     save_rules,
+    unsaved_rule,
 )
 from webhookrx.console.store.history import Author, StoreTransaction
 from webhookrx.console.store.interface import ConsoleStore
@@ -137,12 +137,12 @@ class Rulebook:
                     _stale(transaction.db, before, name, generation, document)
             if rule.name != name and rule.name in before.rules:
                 raise ApiProblem(CONFLICT, f'There is a rule "{rule.name}" already.')
-            draft = RuleDraft(rule, document, text if as_written else None, UI)
+            new = UnsavedRule(rule, document, text if as_written else None, UI)
             deleted = [name] if name is not None and name != rule.name else []
             found = [_alone(each) for each in self._clashes(before, [rule], deleted)]
             if found:
                 raise ApiProblem(CONFLICT, "It clashes with what is there.", findings_of(found))
-            return self._commit(transaction, before, [draft], deleted, author, ""), rule.name
+            return self._commit(transaction, before, [new], deleted, author, ""), rule.name
 
         after, saved = await self._store.write(write)
         self._publish(after)
@@ -190,18 +190,18 @@ class Rulebook:
                 raise ApiProblem(CONFLICT, detail, members={"refused": plan.refused})
             touched = {*plan.creates, *(update.name for update in plan.updates)}
             # A rule of this manager whose text alone is another is changed, too: its comments are.
-            drafts = [
-                RuleDraft(rule, wanted[rule.name], text, manager)
+            unsaved = [
+                UnsavedRule(rule, wanted[rule.name], text, manager)
                 for rule, text in zip(reading.rules, texts, strict=True)
                 if rule.name in touched or before.rules[rule.name].manager == manager
             ]
-            found = self._clashes(before, [draft.rule for draft in drafts], plan.deletes)
+            found = self._clashes(before, [new.rule for new in unsaved], plan.deletes)
             if found:
-                names = [draft.rule.name for draft in drafts]
+                names = [new.rule.name for new in unsaved]
                 placed = [reading.in_rule(names[int(each.path[1])], _alone(each)) for each in found]
                 raise ApiProblem(CONFLICT, "Rules of the file clash with what is there.", findings_of(in_order(placed)))
             author = Author(by, manager)
-            after = self._commit(transaction, before, drafts, plan.deletes, author, request.note)
+            after = self._commit(transaction, before, unsaved, plan.deletes, author, request.note)
             if request.dry_run:
                 outcomes.append(_outcome(before.revision, plan, reading.diagnostics, dry_run=True))
                 raise _DryRun
@@ -225,17 +225,17 @@ class Rulebook:
                 past = _all_at(db, revision)
             except LookupError:
                 raise ApiProblem(NOT_FOUND, "There was no such generation or revision.") from None
-            drafts = {name: draft_of(entry) for name, entry in past.items() if entry is not None}
+            unsaved = {name: unsaved_rule(entry) for name, entry in past.items() if entry is not None}
             deletes = [name for name, entry in past.items() if entry is None and name in now.rules]
             updates = [
                 RuleUpdate(name, field_changes(now.rules[name].document, entry["rule"]))
                 for name, entry in past.items()
                 if entry is not None and name in now.rules and entry != now.rules[name].entry
             ]
-            found = self._clashes(now, [draft.rule for draft in drafts.values()], deletes)
+            found = self._clashes(now, [new.rule for new in unsaved.values()], deletes)
             return RollbackPlan(
                 now.revision,
-                tuple(sorted(drafts.keys() - now.rules.keys())),
+                tuple(sorted(unsaved.keys() - now.rules.keys())),
                 tuple(sorted(updates, key=lambda update: update.name)),
                 tuple(sorted(deletes)),
                 tuple(findings_of(map(_alone, found))),
@@ -274,12 +274,12 @@ class Rulebook:
                 )
             except LookupError:
                 raise ApiProblem(NOT_FOUND, "There was no such generation or revision.") from None
-            drafts = [draft_of(entry) for entry in past.values() if entry is not None]
+            unsaved = [unsaved_rule(entry) for entry in past.values() if entry is not None]
             deleted = [each for each, entry in past.items() if entry is None and each in before.rules]
-            found = [_alone(each) for each in self._clashes(before, [draft.rule for draft in drafts], deleted)]
+            found = [_alone(each) for each in self._clashes(before, [new.rule for new in unsaved], deleted)]
             if found:
                 raise ApiProblem(CONFLICT, "What was there clashes with what is there now.", findings_of(found))
-            return self._commit(transaction, before, drafts, deleted, author, "")
+            return self._commit(transaction, before, unsaved, deleted, author, "")
 
         after = await self._store.write(write)
         self._publish(after)
@@ -289,12 +289,12 @@ class Rulebook:
         self,
         transaction: StoreTransaction,
         before: SavedRules,
-        drafts: Sequence[RuleDraft],
+        unsaved: Sequence[UnsavedRule],
         deleted: Iterable[str],
         author: Author,
         note: str,
     ) -> SavedRules:
-        changes = save_rules(transaction, before, drafts, deleted, author.by)
+        changes = save_rules(transaction, before, unsaved, deleted, author.by)
         if not changes:
             return before
         transaction.revise(author, changes, note)

@@ -51,7 +51,7 @@ class SavedRule(msgspec.Struct, frozen=True):
         return entry if self.yaml is None else entry | {"yaml": self.yaml}
 
 
-class RuleDraft(msgspec.Struct, frozen=True):
+class UnsavedRule(msgspec.Struct, frozen=True):
     """A rule that is to be saved, see L{SavedRule}."""
 
     rule: Rule
@@ -99,7 +99,7 @@ def load_rules(db: sqlite3.Connection, known: KnownRules) -> SavedRules:
 def save_rules(
     transaction: StoreTransaction,
     before: SavedRules,
-    drafts: Sequence[RuleDraft],
+    unsaved: Sequence[UnsavedRule],
     deleted: Iterable[str],
     by: str,
 ) -> list[Change]:
@@ -107,7 +107,7 @@ def save_rules(
     Write rules, and return the changes for the history; what is the same as before is none.
 
     @param before: all rules as the transaction finds them.
-    @param deleted: names of rules to delete, none of which is among C{drafts}.
+    @param deleted: names of rules to delete, none of which is among C{unsaved}.
     """
     changes = []
     for name in deleted:
@@ -117,18 +117,18 @@ def save_rules(
             (there.generation + 1, transaction.now, by, name),
         )
         changes.append(Change("rule", name, "delete", there.entry, None, there.generation + 1))
-    for draft in drafts:
-        old = before.rules.get(draft.rule.name)
-        if old is not None and (old.document, old.yaml, old.manager) == (draft.document, draft.yaml, draft.manager):
+    for new in unsaved:
+        old = before.rules.get(new.rule.name)
+        if old is not None and (old.document, old.yaml, old.manager) == (new.document, new.yaml, new.manager):
             continue
-        row = transaction.execute("SELECT generation FROM rule WHERE name = ?", (draft.rule.name,)).fetchone()
+        row = transaction.execute("SELECT generation FROM rule WHERE name = ?", (new.rule.name,)).fetchone()
         saved = SavedRule(
-            draft.rule.name,
+            new.rule.name,
             1 if row is None else int(row[0]) + 1,
-            draft.rule,
-            draft.document,
-            draft.yaml,
-            draft.manager,
+            new.rule,
+            new.document,
+            new.yaml,
+            new.manager,
         )
         transaction.execute(
             "INSERT INTO rule (name, generation, doc, yaml, manager, deleted, changed_at, changed_by)"
@@ -178,7 +178,7 @@ def entries_at(db: sqlite3.Connection, revision: int) -> dict[str, dict[str, Any
     return {name: None if before is None else decode_document(before) for name, before in rows}
 
 
-def draft_of(entry: Mapping[str, Any]) -> RuleDraft:
+def unsaved_rule(entry: Mapping[str, Any]) -> UnsavedRule:
     """Return what the history keeps of a rule, to be saved again."""
     document: Document = entry["rule"]
-    return RuleDraft(_decode_rule(encode_document(document)), document, entry.get("yaml"), entry["manager"])
+    return UnsavedRule(_decode_rule(encode_document(document)), document, entry.get("yaml"), entry["manager"])
