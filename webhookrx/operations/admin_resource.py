@@ -92,7 +92,7 @@ class _MetricsPage(_AdminPage):
         self._read = read
 
     def show(self, request: IRequest) -> bytes | int:
-        """See L{_AdminPage.show}. The text may be long: it goes out at the pace of the client, other work in between."""
+        """See L{_AdminPage.show}. A long text goes out at the pace of the client, with other work in between."""
         content_type, pieces = self._read(_asked(request, b"Accept"))
         if request.method != b"HEAD":
             pieces = chain((next(pieces),), pieces)  # a failure here can still be a 500
