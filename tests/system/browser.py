@@ -4,9 +4,11 @@ Debian's Chromium, driven by Playwright, at the pages of a console with real rou
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from unittest import SkipTest
 
@@ -87,40 +89,28 @@ def sign_in(context: BrowserContext, url: str, name: str = "mara", password: str
     return page
 
 
+@cache
+def _shared() -> tuple[ConsoleBrowser, Fleet]:
+    """Return the browser and the fleet of all tests of this process, which end with it."""
+    chromium = ConsoleBrowser()
+    atexit.register(chromium.close)
+    fleet = Fleet(2)
+    atexit.register(fleet.clean_up)
+    return chromium, fleet
+
+
 class BrowserCase(SynchronousTestCase):
     """
-    A browser and a fleet that all tests of a class share.
+    A browser, and a fleet with the routers C{edge-0} and C{edge-1}. Starting both takes seconds, so all tests share them.
 
-    @cvar routers: how many routers there are.
+    @ivar chromium: see L{ConsoleBrowser}.
+    @ivar fleet: see L{Fleet}.
     """
 
-    routers = 2
-    fleet: Fleet
-    chromium: ConsoleBrowser
-
-    @classmethod
-    def setUpClass(cls) -> None:
-        """Start both."""
-        super().setUpClass()
-        cls.chromium = ConsoleBrowser()
-        try:
-            cls.fleet = Fleet(cls.routers)
-        except BaseException:
-            cls.chromium.close()
-            raise
-
-    @classmethod
-    def tearDownClass(cls) -> None:
-        """End both."""
-        try:
-            cls.chromium.close()
-        finally:
-            cls.fleet.clean_up()
-        super().tearDownClass()
-
     def setUp(self) -> None:
-        """Nothing is wrong yet."""
+        """Start both for the first test. Nothing is wrong yet."""
         super().setUp()
+        self.chromium, self.fleet = _shared()
         self.chromium.errors.clear()
 
     @property

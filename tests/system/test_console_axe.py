@@ -17,12 +17,11 @@ RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "be
 class AxeTests(BrowserCase):
     """All pages. The console's policy is off here, as axe-core is a script that is put into them."""
 
-    @classmethod
-    def setUpClass(cls) -> None:
-        """See L{BrowserCase.setUpClass}."""
+    def setUp(self) -> None:
+        """See L{BrowserCase.setUp}."""
         if not os.path.exists(AXE):
             raise SkipTest("axe-core is not installed: see tests/system/browser_packages.txt.")
-        super().setUpClass()
+        super().setUp()
 
     def test_all(self) -> None:
         """axe-core finds nothing on any page, in light and dark, narrow and wide."""

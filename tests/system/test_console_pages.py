@@ -14,17 +14,34 @@ PATHS: Final = (
     "/",
     "/routers",
     "/routers/edge-0",
-    "/routers:enrol",
+    "/routers/:enrol",
     "/rules",
     "/rules:new",
     "/rules/hooks-edge-0",
     "/rules/hooks-edge-0/history",
+    "/rules/hooks-edge-0/delete",
+    "/rules:file",
     "/tap",
     "/analytics",
     "/alarms",
+    "/alarms:new",
+    "/alarms/router_away",
+    "/alarms/router_away/history",
+    "/alarm-targets",
     "/activity",
+    "/activity/2",
+    "/audit",
     "/settings",
     "/settings/account",
+    "/settings/people",
+    "/settings/people/mara",
+    "/settings/tokens",
+    "/settings/masks",
+    "/settings/retention",
+    "/settings/certificates",
+    "/settings/backup",
+    "/settings/single-sign-on",
+    "/settings/about",
 )
 
 #: KiB of a page with all that it loads, as it comes by the wire.
@@ -85,8 +102,6 @@ class LookTests(BrowserCase):
 
 class KeyTests(BrowserCase):
     """By keyboard alone."""
-
-    routers = 1
 
     def test_keys(self) -> None:
         """Somebody signs in, goes to pages and to the query, and lists the keys without a mouse."""
