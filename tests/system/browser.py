@@ -101,7 +101,7 @@ def _shared() -> tuple[ConsoleBrowser, Fleet]:
 
 class BrowserCase(SynchronousTestCase):
     """
-    A browser, and a fleet with the routers C{edge-0} and C{edge-1}. Starting both takes seconds, so all tests share them.
+    A browser, and a fleet with the routers C{edge-0} and C{edge-1}. To start both takes seconds, so tests share them.
 
     @ivar chromium: see L{ConsoleBrowser}.
     @ivar fleet: see L{Fleet}.
