@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+import textwrap
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -24,6 +25,7 @@ from tests.system.certificates import Authority, server_settings, write_ca_file
 from webhookrx.config.option_reader import Origin, RawValue
 from webhookrx.config.options import BY_YAML_KEY, OPTIONS
 from webhookrx.config.resolve import Environment, Resolved, resolve
+from webhookrx.console.settings import resolve_console
 from webhookrx.guard import quota
 from webhookrx.http import protocol
 from webhookrx.http.answers import RECEIVED, refusal
@@ -237,6 +239,37 @@ class TutorialTests(SynchronousTestCase):
         self.assertEqual(3, len(named))
         for pair in named:
             self.assertIn(pair, line)
+
+
+class ConsoleTutorialTests(SynchronousTestCase):
+    """docs/console/tutorial.md."""
+
+    def setUp(self) -> None:
+        self.text = documents.read("docs/console/tutorial.md")
+
+    def test_console(self) -> None:
+        """The options of its console are good ones, and the rule to try has another port."""
+        found = re.search(r"^twistd .* webhookrx-console ((?:.*\\\n)*.*)$", self.text, re.MULTILINE)
+        assert found is not None
+        words = found[1].replace("\\\n", " ").split()
+        given = {name.removeprefix("--"): value for name, value in zip(words[::2], words[1::2], strict=True)}
+        origin = Origin(("command",), "test")
+        settings = resolve_console({name: (RawValue(value, origin),) for name, value in given.items()})
+        self.assertEqual("https://127.0.0.1:9443", settings.routers_url)
+        self.assertIn(f"--console {settings.routers_url} ", self.text)
+        self.assertIn(f"init --db {given['db']} --url {settings.url}\n", self.text)
+        page = documents.read("webhookrx/console/pages/overview.py")
+        (port,) = re.findall(r'"rule_port": "(\d+)"', page)
+        self.assertNotIn(f":{port}", settings.url)
+        self.assertIn(f"http://localhost:{port}/events", self.text)
+
+    def test_rule(self) -> None:
+        """The rule that it writes has no mistake."""
+        found = re.search(r"^    ```text\n(    name: try\n.*?)^    ```$", self.text, re.MULTILINE | re.DOTALL)
+        assert found is not None
+        first, *others = textwrap.dedent(found[1]).splitlines()
+        rule = "\n".join(["connector_rules:", f"  - {first}", *(f"    {line}" for line in others)])
+        self.assertEqual([], [str(each) for each in read_rules(rule.encode(), "tutorial").diagnostics])
 
 
 class YamlExampleTests(SynchronousTestCase):
