@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, NoReturn
 
 from OpenSSL import SSL, crypto
-from twisted.internet.defer import CancelledError, Deferred, succeed
+from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.endpoints import HostnameEndpoint, wrapClientTLS
 from twisted.internet.interfaces import (
-    IConsumer,
     IHandshakeListener,
     IOpenSSLClientConnectionCreator,
     IProtocol,
@@ -30,11 +29,12 @@ from twisted.internet.ssl import (
     trustRootFromCertificates,
 )
 from twisted.python.failure import Failure
-from twisted.web.client import URI, Agent, HTTPConnectionPool, ResponseDone
+from twisted.web.client import URI, Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
-from twisted.web.iweb import IAgentEndpointFactory, IBodyProducer
+from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
+from webhookrx.client_bodies import BoundedBody, WholeBody
 from webhookrx.config.console_place import ConsolePlace, console_place
 from webhookrx.errors import WebhookrxError
 from webhookrx.management.agent_body import MOST_REQUEST_BYTES, read_body
@@ -137,11 +137,15 @@ class ConsoleLink:
         if body:
             headers.setRawHeaders(b"Content-Type", [b"application/json"])
         url = f"https://{host}:{self._place.port}".encode("ascii") + path
-        producer = _QuestionBody(body) if body else None
+        producer = WholeBody(body) if body else None
         response: Any = await self._agent.request(method, url, headers, producer)
-        whole = _BoundedBody(most)
-        response.deliverBody(whole)
-        return ConsoleAnswer(response.code, await whole.known)
+        answer = BoundedBody(
+            most,
+            LinkFailed("The answer of the console is larger than it may be."),
+            LinkFailed("The answer of the console is not complete."),
+        )
+        response.deliverBody(answer)
+        return ConsoleAnswer(response.code, await answer.whole)
 
 
 async def shown_chain(reactor: Any, url: str) -> tuple[bytes, ...]:
@@ -224,67 +228,6 @@ class _ConsoleEndpoint:
         protocolFactory.noisy = False  # type: ignore[attr-defined]
         connecting: Deferred[IProtocol] = self._endpoint.connect(protocolFactory)
         return connecting
-
-
-@implementer(IBodyProducer)
-class _QuestionBody:
-    """A body that is written at once."""
-
-    def __init__(self, body: bytes) -> None:
-        self._body = body
-        self.length = len(body)
-
-    def startProducing(self, consumer: IConsumer) -> Deferred[None]:
-        """Write all of it."""
-        consumer.write(self._body)
-        return succeed(None)
-
-    def pauseProducing(self) -> None:
-        """All of it has been written."""
-
-    def resumeProducing(self) -> None:
-        """All of it has been written."""
-
-    def stopProducing(self) -> None:
-        """All of it has been written."""
-
-
-class _BoundedBody(Protocol):
-    """
-    Gathers an answer.
-
-    @param most: bytes that it may have.
-    @ivar known: fires with all of it, or fails. Cancelled, it closes the connection.
-    """
-
-    def __init__(self, most: int) -> None:
-        self.known: Deferred[bytes] = Deferred(lambda _: self._close())
-        self._parts: list[bytes] = []
-        self._room = most
-
-    def dataReceived(self, data: bytes) -> None:
-        """Take a part."""
-        self._room -= len(data)
-        if self._room >= 0:
-            self._parts.append(data)
-        else:
-            self._parts.clear()
-            self._close()
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Take the end."""
-        if self.known.called:
-            return
-        if self._room < 0:
-            self.known.errback(LinkFailed("The answer of the console is larger than it may be."))
-        elif reason.check(ResponseDone):
-            self.known.callback(b"".join(self._parts))
-        else:
-            self.known.errback(LinkFailed("The answer of the console is not complete."))
-
-    def _close(self) -> None:
-        if self.transport is not None:
-            self.transport.loseConnection()
 
 
 @implementer(IOpenSSLClientConnectionCreator)

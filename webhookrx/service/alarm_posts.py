@@ -25,11 +25,11 @@ from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
 from webhookrx.backoff import Backoff
+from webhookrx.client_bodies import WholeBody
 from webhookrx.errors import WebhookrxError
 from webhookrx.management.alarm_rules import AlarmTarget
 from webhookrx.management.alarm_values import AlarmChange
 from webhookrx.observers.client_tls import ClientTLS, make_creator
-from webhookrx.observers.http_stores.agent import WholeBody
 from webhookrx.service.pinned_client import TRANSLATED, OneEndpoint, Resolution
 from webhookrx.version import installed_version
 

@@ -12,14 +12,13 @@ from urllib.parse import urlsplit
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, wrapClientTLS
 from twisted.internet.interfaces import IStreamClientEndpoint
-from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
-from twisted.web.client import Agent, HTTPConnectionPool, ResponseDone
+from twisted.web.client import Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 
+from webhookrx.client_bodies import BoundedBody, WholeBody
 from webhookrx.errors import WebhookrxError
 from webhookrx.observers.client_tls import ClientTLS, make_creator
-from webhookrx.observers.http_stores.agent import WholeBody
 from webhookrx.service.alarm_posts import TargetEndpoint, is_forbidden
 from webhookrx.service.pinned_client import OneEndpoint, Resolution
 from webhookrx.version import installed_version
@@ -97,38 +96,12 @@ class NamedClient:
         return wrapClientTLS(make_creator(host, ClientTLS()), endpoint) if is_tls else endpoint
 
 
-class _AnswerBody(Protocol):
-    """
-    Gathers an answer.
-
-    @ivar whole: fires with all of it, or fails.
-    """
-
-    def __init__(self) -> None:
-        self.whole: Deferred[bytes] = Deferred()
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def dataReceived(self, data: bytes) -> None:
-        """Take a part."""
-        self._size += len(data)
-        if self._size <= LARGEST:
-            self._parts.append(data)
-        elif not self.whole.called:
-            self.whole.errback(NotAnswered(f"The answer is larger than {LARGEST} bytes."))
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Take the end."""
-        if self.whole.called:
-            return
-        if reason.check(ResponseDone):
-            self.whole.callback(b"".join(self._parts))
-        else:
-            self.whole.errback(NotAnswered("The answer is not complete."))
-
-
 def _read(response: Any) -> Deferred[NamedAnswer]:
-    body = _AnswerBody()
+    body = BoundedBody(
+        LARGEST,
+        NotAnswered(f"The answer is larger than {LARGEST} bytes."),
+        NotAnswered("The answer is not complete."),
+    )
     response.deliverBody(body)
     return body.whole.addCallback(lambda content: NamedAnswer(int(response.code), content))
 

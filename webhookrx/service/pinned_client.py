@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from twisted.internet.defer import Deferred, fail
 from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, wrapClientTLS
 from twisted.internet.interfaces import IHostResolution, IResolutionReceiver, IStreamClientEndpoint
-from twisted.internet.protocol import Protocol, connectionDone
 from twisted.python.failure import Failure
-from twisted.web.client import URI, Agent, HTTPConnectionPool, ResponseDone
+from twisted.web.client import URI, Agent, HTTPConnectionPool
 from twisted.web.http_headers import Headers
 from twisted.web.iweb import IAgentEndpointFactory
 from zope.interface import implementer
 
+from webhookrx.client_bodies import BoundedBody
 from webhookrx.errors import WebhookrxError
 from webhookrx.observers.client_tls import ClientTLS, make_creator
 from webhookrx.senders.signatures.pinned_urls import pinned_host
@@ -119,7 +119,11 @@ class PinnedClient:
         if response.code != 200:
             # A redirect is none of these either: where it leads is another host's word.
             raise NotFetched(f"{host} has answered with status {response.code}.")
-        body = _Body()
+        body = BoundedBody(
+            LARGEST,
+            NotFetched(f"The answer is larger than {LARGEST} bytes."),
+            NotFetched("The answer is not complete."),
+        )
         response.deliverBody(body)
         return body.whole
 
@@ -185,36 +189,6 @@ class Resolution:
     def _cancel(self, known: Deferred[list[str]]) -> None:
         if self._resolution is not None:
             self._resolution.cancel()
-
-
-class _Body(Protocol):
-    """
-    Gathers an answer.
-
-    @ivar whole: fires with all of it, or fails.
-    """
-
-    def __init__(self) -> None:
-        self.whole: Deferred[bytes] = Deferred()
-        self._parts: list[bytes] = []
-        self._size = 0
-
-    def dataReceived(self, data: bytes) -> None:
-        """Take a part."""
-        self._size += len(data)
-        if self._size <= LARGEST:
-            self._parts.append(data)
-        elif not self.whole.called:
-            self.whole.errback(NotFetched(f"The answer is larger than {LARGEST} bytes."))
-
-    def connectionLost(self, reason: Failure = connectionDone) -> None:
-        """Take the end."""
-        if self.whole.called:
-            return
-        if reason.check(ResponseDone):
-            self.whole.callback(b"".join(self._parts))
-        else:
-            self.whole.errback(NotFetched("The answer is not complete."))
 
 
 def _too_late(value: Any, seconds: float) -> Any:

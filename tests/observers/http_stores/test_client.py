@@ -9,16 +9,13 @@ from typing import Any
 
 from OpenSSL import SSL
 from twisted.internet.error import ConnectionDone, ConnectionLost, ConnectionRefusedError, DNSLookupError
-from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.internet.testing import MemoryReactorClock
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 from twisted.web.client import RequestTransmissionFailed, ResponseFailed, ResponseNeverReceived
-from twisted.web.iweb import IBodyProducer
-from zope.interface.verify import verifyObject
 
 from tests.observers.http_stores.wire import OK, WireCase
 from webhookrx.observers.client_tls import ClientTLS, WrongHost, make_creator
-from webhookrx.observers.http_stores import agent
 from webhookrx.observers.http_stores import client as client_module
 from webhookrx.observers.http_stores.client import STOP_TIME, _PendingAnswer, describe, make_client
 from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer, StoreRequest
@@ -155,24 +152,6 @@ class PostTests(WireCase):
         self.client.close()
 
         self.assertTrue(self.wire.disconnecting)
-
-
-class BodyTests(SynchronousTestCase):
-    """The body of a request."""
-
-    def test_at_once(self) -> None:
-        """It is written whole, at once, whatever the transport says of its pace."""
-        transport = StringTransport()
-        body = agent.WholeBody(b"x" * 100_000)
-
-        self.assertTrue(verifyObject(IBodyProducer, body))
-        done = body.startProducing(transport)
-        body.pauseProducing()
-        body.resumeProducing()
-        body.stopProducing()
-
-        self.successResultOf(done)
-        self.assertEqual((100_000, 100_000), (body.length, len(transport.value())))
 
 
 class BrokenTests(WireCase):

@@ -1,6 +1,5 @@
 """
-What a client puts between treq and C{twisted.web}: one endpoint for all URLs, answers without most of their fields, and
-bodies that are written at once.
+What a client puts between treq and C{twisted.web}: one endpoint for all URLs, and answers without most of their fields.
 """
 
 from __future__ import annotations
@@ -8,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.protocols.policies import WrappingFactory
 from twisted.web.client import URI
@@ -17,7 +16,7 @@ from twisted.web.iweb import IAgent, IAgentEndpointFactory, IBodyProducer
 from zope.interface import implementer
 
 if TYPE_CHECKING:
-    from twisted.internet.interfaces import IConsumer, IProtocol, IProtocolFactory
+    from twisted.internet.interfaces import IProtocol, IProtocolFactory
     from twisted.web.iweb import IResponse
 
     from webhookrx.observers.http_stores.connection import BoundedConnection
@@ -71,29 +70,3 @@ class BareAgent:
             if name.lower() not in self._kept:
                 response.headers.removeHeader(name)
         return response
-
-
-@implementer(IBodyProducer)
-class WholeBody:
-    """
-    Writes a body at once. C{twisted.web} looks at an answer only after the end of the request, and a body that waits
-    for the transport is not finished when a server answers 413 in the middle of it.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        self.length = len(content)
-        self._content = content
-
-    def startProducing(self, consumer: IConsumer) -> Deferred[None]:
-        """Write it."""
-        consumer.write(self._content)
-        return succeed(None)
-
-    def pauseProducing(self) -> None:
-        """Do nothing: all is written."""
-
-    def resumeProducing(self) -> None:
-        """Do nothing: all is written."""
-
-    def stopProducing(self) -> None:
-        """Do nothing: all is written."""

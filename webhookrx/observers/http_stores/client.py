@@ -30,8 +30,9 @@ from twisted.web.client import (
 )
 from twisted.web.http_headers import Headers
 
+from webhookrx.client_bodies import WholeBody
 from webhookrx.observers.client_tls import WrongHost, ssl_reason
-from webhookrx.observers.http_stores.agent import BareAgent, BoundedEndpoint, WholeBody
+from webhookrx.observers.http_stores.agent import BareAgent, BoundedEndpoint
 from webhookrx.observers.http_stores.connection import BoundedConnection
 from webhookrx.observers.http_stores.exchange import Extent, HTTPAnswer, NoAnswer
 from webhookrx.observers.http_stores.store import KEPT
