@@ -19,6 +19,12 @@ from tests.system.routers import free_ports
 
 DIRECTORY: Final = os.path.join(ROOT, "docs", "console", "pictures")
 
+#: Where files of rules are, and those of the demo are not.
+KEYS: Final = "/etc/webhookrx/tls"
+
+#: Seconds of messages: counts of whole minutes are shown.
+SECONDS: Final = 200
+
 #: Each picture: its name, its page, and whether it is dark.
 PICTURES: Final = (
     ("overview", "/", False),
@@ -65,6 +71,7 @@ class Demo:
             with open(os.open(os.path.join(here, "token"), os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
                 file.write(token)
             router = FleetRouter(name, here, self.console.routers, self.ports[3 * number : 3 * number + 3])
+            router.allow_keys(KEYS)
             self.routers.append(router)
             router.spawn()
         for rule in self.rules():
@@ -97,15 +104,14 @@ class Demo:
             for name, port, router, label in zip(names, hooks, self.routers, labels, strict=True)
         ]
         found[0]["preprocessing"] = {"classify": True, "parse": True}
-        keys = os.path.join(self.routers[2].directory, "keys")
         found.append(
             {
                 "name": "payments",
                 "protocol": "HTTPS",
                 "port": self.routers[2].ports[0],
                 "selector": "label.site = nyc-1",
-                "key_file": f"{keys}/payments.key",
-                "cert_file": f"{keys}/payments.pem",
+                "key_file": f"{KEYS}/payments.key",
+                "cert_file": f"{KEYS}/payments.pem",
             }
         )
         return found
@@ -137,7 +143,7 @@ def main() -> None:
     chromium, demo = ConsoleBrowser(), Demo()
     try:
         demo.begin()
-        demo.send(40)
+        demo.send(SECONDS)
         url = f"http://127.0.0.1:{demo.console.port}"
         for name, path, dark in PICTURES:
             context = chromium.context(

@@ -41,6 +41,10 @@ class FleetRouter(ConsoleRouter):
         # A console takes only so many enrolments of an address at a time; a status of 4 says to ask again.
         wait_until(lambda: self._enrolled(command), f"{name} is enrolled", 2 * PATIENCE)
 
+    def allow_keys(self, directory: str) -> None:
+        """Let rules name files there, too, from the next start on."""
+        self._arguments = (*self._arguments, "--key-directory", directory)
+
     def _enrolled(self, command: list[str]) -> bool:
         """Run the command that enrols; tell whether it has."""
         done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False)
