@@ -21,9 +21,9 @@ from webhookrx.console.alarms.alarm_routes import (
 from webhookrx.console.alarms.documents import FIELDS, AlarmDocument
 from webhookrx.console.alarms.fleet_facts import SETTLING
 from webhookrx.console.alarms.target_routes import TargetDocument, delete_target, save_target
+from webhookrx.console.api.history import HistoryQuery, RollbackRequest
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.counts.count_tables import SeriesLabels
-from webhookrx.console.rules.routes import HistoryQuery, RollbackRequest
 from webhookrx.management.alarm_rules import CONSOLE_KINDS, AlarmRule
 from webhookrx.message.fields import MISSING, get_field, split_path
 from webhookrx.router.rules.router import Router

@@ -19,7 +19,9 @@ class ListRoutesTests(RulesCase):
         self.call.add_routes(ROUTES)
         self.call("POST", "/rules", A | {"labels": {"team": "web"}, "preprocessing": {"classify": True}})
         self.call("POST", "/rules", yaml=WRITTEN.replace("name: a", "name: b").replace("8080", "8081"))
-        self.call("POST", "/rules", A | {"name": "c", "port": 8082, "sender": "github", "verify": "off", "handshake": False})
+        self.call(
+            "POST", "/rules", A | {"name": "c", "port": 8082, "sender": "github", "verify": "off", "handshake": False}
+        )
 
     def found(self, query: str) -> list[str]:
         """Return the names of the rules that a query matches."""

@@ -14,11 +14,17 @@ from webhookrx.console.alarms.alarm_book import ListedAlarm
 from webhookrx.console.alarms.console_alarms import ConsoleAlarms
 from webhookrx.console.alarms.documents import AlarmDocument
 from webhookrx.console.api.etags import etag_number
+from webhookrx.console.api.history import (
+    HistoryPage,
+    HistoryQuery,
+    RollbackRequest,
+    author_of,
+    history_page,
+    rollback_author,
+)
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import Answer, ApiCall, ApiRoute
-from webhookrx.console.rules.routes import HistoryPage, HistoryQuery, RollbackRequest
-from webhookrx.console.store.history import Author, read_history
 from webhookrx.management.alarm_rules import AlarmRule
 from webhookrx.management.alarm_values import STANDING, AlarmCount, AlarmRow
 from webhookrx.quantities import format_duration
@@ -115,7 +121,7 @@ async def show_alarm(call: ApiCall) -> Answer:
 
 async def save_alarm(call: ApiCall) -> Answer:
     """Save an alarm."""
-    alarms, name, author = _alarms(call), call.path["name"], _author(call)
+    alarms, name, author = _alarms(call), call.path["name"], author_of(call)
     if call.if_none_match == "*":
         listed = await alarms.book.create(name, call.body, author)
     else:
@@ -127,25 +133,19 @@ async def save_alarm(call: ApiCall) -> Answer:
 async def delete_alarm(call: ApiCall) -> None:
     """Delete an alarm."""
     alarms = _alarms(call)
-    await alarms.book.delete(call.path["name"], _author(call), etag_number(call, "g"))
+    await alarms.book.delete(call.path["name"], author_of(call), etag_number(call, "g"))
     alarms.look_soon()
 
 
 async def show_alarm_history(call: ApiCall) -> HistoryPage:
     """Return the changes of an alarm."""
-    name, query = call.path["name"], call.query
-    entries = await call.console.store.read(
-        lambda db: read_history(db, before=query.before, count=query.count, kind="alarm", name=name)
-    )
-    if not entries and query.before == HistoryQuery().before:
-        raise ApiProblem(NOT_FOUND, "Nobody has written an alarm of this name.")
-    return HistoryPage(tuple(entries))
+    return await history_page(call, "alarm", "Nobody has written an alarm of this name.")
 
 
 async def roll_back_alarm(call: ApiCall) -> Answer:
     """Make an alarm what it was."""
     alarms, generation = _alarms(call), call.body.generation
-    author = Author(call.caller.name, f"rollback:{generation}")
+    author = rollback_author(call, generation)
     listed = await alarms.book.roll_back(call.path["name"], author, generation)
     alarms.look_soon()
     return _answer(listed)
@@ -158,10 +158,6 @@ def _answer(listed: ListedAlarm) -> Answer:
 def _alarms(call: ApiCall) -> ConsoleAlarms:
     alarms: ConsoleAlarms = call.console.alarms
     return alarms
-
-
-def _author(call: ApiCall) -> Author:
-    return Author(call.caller.name, call.caller.via)
 
 
 ROUTES: Final = (

@@ -12,10 +12,10 @@ from msgspec import Meta
 from webhookrx.config.alarms import LONGEST_URL
 from webhookrx.console.alarms.targets import ConsoleTarget, checked_target
 from webhookrx.console.alarms.telling import AlarmTelling
+from webhookrx.console.api.history import author_of
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import INVALID, NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import ApiCall, ApiRoute
-from webhookrx.console.store.history import Author
 from webhookrx.errors import ConfigError
 
 
@@ -65,13 +65,13 @@ async def save_target(call: ApiCall) -> ShownTarget:
         target = checked_target(call.path["name"], body.url, built_in=body.built_in)
     except ConfigError as error:
         raise ApiProblem(INVALID, str(error)) from None
-    await _telling(call).save(_author(call), target)
+    await _telling(call).save(author_of(call), target)
     return _shown_target(target)
 
 
 async def delete_target(call: ApiCall) -> None:
     """Delete a target."""
-    if not await _telling(call).delete(_author(call), call.path["name"]):
+    if not await _telling(call).delete(author_of(call), call.path["name"]):
         raise ApiProblem(NOT_FOUND)
 
 
@@ -82,10 +82,6 @@ def _shown_target(target: ConsoleTarget) -> ShownTarget:
 def _telling(call: ApiCall) -> AlarmTelling:
     telling: AlarmTelling = call.console.alarms.telling
     return telling
-
-
-def _author(call: ApiCall) -> Author:
-    return Author(call.caller.name, call.caller.via)
 
 
 ROUTES: Final = (

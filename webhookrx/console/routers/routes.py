@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from webhookrx.console.api.history import author_of
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import BUSY, CONFLICT, INVALID, NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import ApiCall, ApiRoute
@@ -29,7 +30,6 @@ from webhookrx.console.routers.shown import (
     standing_of,
 )
 from webhookrx.console.routers.turns import in_turns
-from webhookrx.console.store.history import Author
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import ConnectorState, ReloadCommand
 from webhookrx.query import QueryError, QueryTooCostly, parse
@@ -153,7 +153,7 @@ async def change_router(call: ApiCall) -> RouterDetails:
         if patch.name is not None:
             check_name(patch.name)
         _check_labels(patch.labels or {})
-        await fleet.change(_author(call), router, name=patch.name, state=patch.state, labels=patch.labels)
+        await fleet.change(author_of(call), router, name=patch.name, state=patch.state, labels=patch.labels)
     except ConfigError as error:
         raise ApiProblem(INVALID, str(error)) from None
     except EnrolmentRefused as refused:
@@ -164,7 +164,7 @@ async def change_router(call: ApiCall) -> RouterDetails:
 async def delete_router(call: ApiCall) -> None:
     """Forget a router. What it has counted stays."""
     router = _router(call)
-    await _fleet(call).delete(_author(call), router)
+    await _fleet(call).delete(author_of(call), router)
     call.console.counts.forget(router.guid)
 
 
@@ -200,7 +200,7 @@ async def make_enrolment(call: ApiCall) -> MadeEnrolment:
     try:
         _check_labels(body.labels)
         enrolment, token = await _fleet(call).enrolments.add(
-            _author(call), body.approve, body.uses, float(body.seconds), body.labels
+            author_of(call), body.approve, body.uses, float(body.seconds), body.labels
         )
     except ConfigError as error:
         raise ApiProblem(INVALID, str(error)) from None
@@ -211,7 +211,7 @@ async def make_enrolment(call: ApiCall) -> MadeEnrolment:
 
 async def delete_enrolment(call: ApiCall) -> None:
     """Delete an enrolment."""
-    if not await _fleet(call).enrolments.delete(_author(call), call.path["id"]):
+    if not await _fleet(call).enrolments.delete(author_of(call), call.path["id"]):
         raise ApiProblem(NOT_FOUND)
 
 
@@ -229,10 +229,6 @@ def _router(call: ApiCall) -> EnrolledRouter:
     if router is None:
         raise ApiProblem(NOT_FOUND)
     return router
-
-
-def _author(call: ApiCall) -> Author:
-    return Author(call.caller.name, call.caller.via)
 
 
 def _check_labels(labels: dict[str, str]) -> None:

@@ -10,10 +10,10 @@ from typing import Final
 
 import msgspec
 
+from webhookrx.console.api.history import HistoryQuery
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import Answer, ApiCall, ApiRoute
-from webhookrx.console.rules.routes import HistoryQuery
 from webhookrx.console.rules.rulebook import RollbackPlan
 from webhookrx.console.store.history import HistoryEntry, read_history
 

@@ -11,12 +11,20 @@ import msgspec
 from msgspec import Meta
 
 from webhookrx.console.api.etags import etag_number
+from webhookrx.console.api.history import (
+    HistoryPage,
+    HistoryQuery,
+    RollbackRequest,
+    author_of,
+    history_page,
+    rollback_author,
+)
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import FORBIDDEN, NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import YAML, Answer, ApiCall, ApiRoute
+from webhookrx.console.rules.revision_routes import revision_number
 from webhookrx.console.rules.rulebook import PushRequest, Rulebook
 from webhookrx.console.rules.saved import SavedRule
-from webhookrx.console.store.history import Author, HistoryEntry, read_history
 from webhookrx.management.rule_changes import ListedRule, PushOutcome, RuleList
 from webhookrx.management.rule_documents import rules_yaml
 from webhookrx.query import QueryError, format_tree, line_and_column, parse, plain_tree
@@ -24,7 +32,6 @@ from webhookrx.typed_yaml import LARGEST
 
 _NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _LONGEST_QUERY: Final = 8192
-_MOST_ENTRIES: Final = 500
 
 
 class PushQuery(msgspec.Struct, frozen=True):
@@ -35,29 +42,6 @@ class PushQuery(msgspec.Struct, frozen=True):
     take_over: bool = False
     dry_run: bool = False
     note: Annotated[str, Meta(max_length=500)] = ""
-
-
-class RollbackRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The generation that a rule is to be like again."""
-
-    generation: Annotated[int, Meta(ge=1, lt=1 << 53)]
-
-
-class HistoryQuery(msgspec.Struct, frozen=True):
-    """
-    Which changes.
-
-    @ivar before: the id of a change; only older ones are wanted.
-    """
-
-    before: Annotated[int, Meta(ge=1, lt=1 << 53)] = (1 << 53) - 1
-    count: Annotated[int, Meta(ge=1, le=_MOST_ENTRIES)] = 100
-
-
-class HistoryPage(msgspec.Struct, frozen=True):
-    """Changes, the newest first."""
-
-    entries: tuple[HistoryEntry, ...]
 
 
 class QueryText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -87,10 +71,6 @@ class QueryVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
 def _book(call: ApiCall) -> Rulebook:
     book: Rulebook = call.console.rulebook
     return book
-
-
-def _author(call: ApiCall) -> Author:
-    return Author(call.caller.name, call.caller.via)
 
 
 def _may_edit(call: ApiCall) -> None:
@@ -132,7 +112,7 @@ async def _list(call: ApiCall) -> Answer:
 async def _create(call: ApiCall) -> Answer:
     _may_edit(call)
     after, name = await _book(call).save(
-        _text(call), _author(call), name=None, generation=None, as_written=call.yaml is not None
+        _text(call), author_of(call), name=None, generation=None, as_written=call.yaml is not None
     )
     return _answer(after.rules[name], 201)
 
@@ -145,14 +125,14 @@ async def _replace(call: ApiCall) -> Answer:
     _may_edit(call)
     generation = etag_number(call, "g")
     after, name = await _book(call).save(
-        _text(call), _author(call), name=call.path["name"], generation=generation, as_written=call.yaml is not None
+        _text(call), author_of(call), name=call.path["name"], generation=generation, as_written=call.yaml is not None
     )
     return _answer(after.rules[name])
 
 
 async def _delete(call: ApiCall) -> None:
     _may_edit(call)
-    await _book(call).delete(call.path["name"], _author(call), etag_number(call, "g"))
+    await _book(call).delete(call.path["name"], author_of(call), etag_number(call, "g"))
 
 
 async def _file(call: ApiCall) -> Answer:
@@ -171,31 +151,23 @@ async def _push(call: ApiCall) -> Answer:
 
 
 async def _history(call: ApiCall) -> HistoryPage:
-    name, query = call.path["name"], call.query
-    entries = await call.console.store.read(
-        lambda db: read_history(db, before=query.before, count=query.count, kind="rule", name=name)
-    )
-    if not entries and query.before == HistoryQuery().before:
-        raise ApiProblem(NOT_FOUND, "There was no rule of this name.")
-    return HistoryPage(tuple(entries))
+    return await history_page(call, "rule", "There was no rule of this name.")
 
 
 async def _roll_back_rule(call: ApiCall) -> Answer:
     _may_edit(call)
     name, generation = call.path["name"], call.body.generation
     read_at = None if call.if_match is None else etag_number(call, "g")
-    author = Author(call.caller.name, f"rollback:{generation}")
+    author = rollback_author(call, generation)
     after = await _book(call).roll_back(author, name=name, generation=generation, read_at=read_at)
     return Answer(RuleList(after.revision, tuple(rule.listed for rule in after.rules.values() if rule.name == name)))
 
 
 async def _roll_back_all(call: ApiCall) -> Answer:
     _may_edit(call)
-    if not re.fullmatch("[0-9]{1,15}", call.path["number"]):
-        raise ApiProblem(NOT_FOUND, "There is no such revision.")
-    number = int(call.path["number"])
+    number = revision_number(call)
     read_at = None if call.if_match is None else etag_number(call, "r")
-    author = Author(call.caller.name, f"rollback:{number}")
+    author = rollback_author(call, number)
     after = await _book(call).roll_back(author, revision=number, read_at=read_at)
     return Answer(
         RuleList(after.revision, tuple(rule.listed for rule in after.rules.values())), etag=f"r{after.revision}"
