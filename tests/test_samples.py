@@ -244,3 +244,14 @@ class GateTests(SynchronousTestCase):
         # Node would be installed for one test, which says so where it is not there.
         there = {"true", "bash", "syslog-ng", "node"}
         self.assertEqual(set(), wanted - {entry.partition(":")[0] for entry in listed[1].split()} - there)
+
+    def test_browser(self) -> None:
+        """Every module of tests that drives a browser is in the step that installs it."""
+        driven = {
+            f"tests.system.{path.stem}"
+            for path in (ROOT / "tests/system").glob("test_*.py")
+            if "from tests.system.browser import" in path.read_text()
+        }
+        listed = re.search(r"browser_tests=\((.*?)\)", read(".ci/run"), re.DOTALL)
+        assert listed is not None
+        self.assertEqual(driven, set(listed[1].split()))
