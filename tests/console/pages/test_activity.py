@@ -160,7 +160,20 @@ class RevisionPageTests(RecordPageCase):
         self.assertIn("rule hooks : changed (generation 2)", text)
         self.assertIn("removed: - port: 8080", text)
         self.assertIn("added: + port: 8081", text)
-        self.assertIn("Roll back to here", text)
+
+    def test_ways_back(self) -> None:
+        """All rules can become what they were before it or after it, and one rule alone by its history."""
+        self.rule("POST", "hooks", 8080)
+        self.rule("PUT", "hooks", 8081, "g1")
+        last = self.console.rulebook.saved.revision
+        html = self.html(f"/activity/{last}")
+        for link in (f"/activity/{last - 1}/roll-back", f"/activity/{last}/roll-back", "/rules/hooks/history"):
+            self.assertIn(f'href="{link}"', html)
+        # What leads nowhere says where to go on.
+        self.assertIn(f'href="/activity/{last - 1}/roll-back"', self.html(f"/activity/{last}/roll-back"))
+        self.assertIn("port = 8080 (was 8081)", self.text(f"/activity/{last - 1}/roll-back"))
+        self.revise(Change("setting", "x", "update", {}, {"a": 1}))
+        self.assertNotIn("Rules as before it", self.text(f"/activity/{last + 1}"))
 
     def test_hostile(self) -> None:
         """Texts of others are text, also those of kinds that are no rules."""
