@@ -4,8 +4,10 @@ Tests for L{webhookrx.console.routers.port} and the fleet behind it: what each c
 
 from __future__ import annotations
 
+import gc
 import os
 from io import BytesIO
+from types import TracebackType
 from typing import Any
 
 import msgspec
@@ -594,6 +596,14 @@ class EarlyTests(PortCase):
         self.assertEqual(self.dispatch(b"POST", b"/agent/v1/enrol"), 411)
         self.assertEqual(self.dispatch(b"POST", b"/agent/v1/enrol", "", 1_000), 0)
 
+    def test_refusals_leave_nothing(self) -> None:
+        """What strangers are told keeps nothing of their requests, however many come."""
+        for path in (b"/agent/v1/report", b"/agent/v1/enrol"):
+            before = _tracebacks()
+            for _ in range(50):
+                self.assertIn(self.dispatch(b"POST", path, "", 8_000_000), (403, 413, 429))
+            self.assertEqual(before, _tracebacks())
+
     def test_zeros_hide_no_length(self) -> None:
         """A length is judged by all of its digits."""
         self.assertEqual(self.dispatch(b"POST", b"/agent/v1/enrol", "", b"0000000000008000000"), 413)
@@ -630,6 +640,11 @@ class EarlyTests(PortCase):
         """After ten attempts an address waits."""
         answers = [self.dispatch(b"POST", b"/agent/v1/enrol", "", 100) for _ in range(11)]
         self.assertEqual(answers, [0] * 10 + [429])
+
+
+def _tracebacks() -> int:
+    gc.collect()
+    return sum(isinstance(each, TracebackType) for each in gc.get_objects())
 
 
 def _gone() -> Any:

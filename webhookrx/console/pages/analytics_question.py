@@ -182,11 +182,6 @@ def shown(value: float | None, unit: str) -> str:
     return number(value)
 
 
-def field_time(at: int) -> str:
-    """Return a moment as a field C{datetime-local} has it, in UTC."""
-    return f"{datetime.fromtimestamp(at, UTC):%Y-%m-%dT%H:%M}"
-
-
 def _moment(text: str) -> int | None:
     try:
         at = datetime.fromisoformat(text)

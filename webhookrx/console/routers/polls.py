@@ -89,11 +89,6 @@ class Polls:
         for poll in tuple(self._polls.get(guid, ())):
             self._fire(poll, True)
 
-    def wake_all(self) -> None:
-        """Have all polls of all routers look again, such as to end them."""
-        for guid in tuple(self._polls):
-            self.wake(guid)
-
     @staticmethod
     def _fire(poll: Deferred[bool], look: bool) -> None:
         if not poll.called:

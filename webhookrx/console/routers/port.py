@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeAlias
 from urllib.parse import parse_qs
 
-import msgspec
 from msgspec import Raw
 from OpenSSL import crypto
 from twisted.internet.defer import CancelledError, Deferred
@@ -25,6 +24,14 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
+from webhookrx.console.routers.agent_refused import (
+    PROBLEM_TYPE,
+    AgentRefused,
+    no_router,
+    not_found,
+    too_fast,
+    too_large,
+)
 from webhookrx.console.routers.authority import BadCertificateRequest
 from webhookrx.console.routers.fleet import FleetOfRouters
 from webhookrx.console.routers.pace import Pace
@@ -37,7 +44,6 @@ from webhookrx.intake.client_address import sender_of
 from webhookrx.intake.head import Head
 from webhookrx.management.agent_body import MOST_REQUEST_BYTES, read_body, write_body
 from webhookrx.management.agent_protocol import (
-    DISABLED,
     ENROL,
     ENROL_PENDING,
     LONGEST_WAIT,
@@ -70,41 +76,8 @@ _MOST_DIGITS: Final = 19
 
 _LIMITS: Final = {RENEW: MOST_REQUEST_BYTES, REPORT: MOST_REPORT_BYTES}
 _JSON: Final = b"application/json"
-_PROBLEM: Final = b"application/problem+json"
 
 _log = Logger()
-
-
-class AgentRefused(Exception):
-    """A request of a router is refused, with the code of a problem."""
-
-    def __init__(self, status: int, code: str, detail: str = "", retry_after: int = 0) -> None:
-        super().__init__(code)
-        self.status = status
-        self.code = code
-        self.detail = detail
-        self.retry_after = retry_after
-
-    @property
-    def body(self) -> bytes:
-        """The problem (RFC 9457)."""
-        members = {
-            "title": "The console refuses this.",
-            "status": self.status,
-            "code": self.code,
-            "detail": self.detail,
-        }
-        return msgspec.json.encode(members)
-
-    @property
-    def extra(self) -> bytes:
-        return b"Retry-After: %d\r\n" % self.retry_after if self.retry_after else b""
-
-
-_NO_ROUTER: Final = AgentRefused(403, DISABLED, "This certificate is not one of a router of this console.")
-_NOT_FOUND: Final = AgentRefused(404, "not_found")
-_TOO_LARGE: Final = AgentRefused(413, "body_too_large")
-_TOO_FAST: Final = AgentRefused(429, "too_many", "These are too many requests.", 5)
 
 
 TakesCounts: TypeAlias = Callable[[EnrolledRouter, int, CountsReport], Awaitable[object]]
@@ -170,9 +143,9 @@ class RoutersResource(Resource):
                 and head.path == REPORT
                 and not self._reported.allows(router.guid, self._now(), length)
             ):
-                raise _TOO_FAST
+                raise too_fast()
         except AgentRefused as refused:
-            return FixedAnswer(refused.status, refused.body, refused.extra, _PROBLEM, once=True)
+            return FixedAnswer(refused.status, refused.body, refused.extra, PROBLEM_TYPE, once=True)
         return None
 
     def _admit(self, method: bytes, path: bytes, fingerprint: str | None, address: str) -> EnrolledRouter | None:
@@ -185,11 +158,11 @@ class RoutersResource(Resource):
             if not (
                 self._by_address.allows(sender_of(address), self._now()) and self._enrolments.allows("", self._now())
             ):
-                raise _TOO_FAST
+                raise too_fast()
             return None
         router = self._router_of(fingerprint, path)
         if not self._by_router.allows(router.guid, self._now()):
-            raise _TOO_FAST
+            raise too_fast()
         return router
 
     def _router_of(self, fingerprint: str | None, path: bytes) -> EnrolledRouter:
@@ -201,7 +174,7 @@ class RoutersResource(Resource):
         fleet = self._fleet
         router = None if fingerprint is None else fleet.registry.by_fingerprint(fingerprint)
         if router is None or fingerprint is None or not fleet.may_renew(router, fingerprint):
-            raise _NO_ROUTER
+            raise no_router()
         if path == RENEW:
             return router
         if fleet.has_ended(router, fingerprint):
@@ -227,7 +200,7 @@ class RoutersResource(Resource):
             raise AgentRefused(411, "length_required")
         # All digits count: zeros in front would hide those behind them.
         if len(lengths[0]) > _MOST_DIGITS or int(lengths[0]) > most:
-            raise _TOO_LARGE
+            raise too_large()
         return int(lengths[0])
 
     # -- with the body -------------------------------------------------------------------------------------------
@@ -266,7 +239,7 @@ class RoutersResource(Resource):
             return await self._renew(router, fingerprint, body)
         if method == b"POST" and path.startswith(TAPS):
             return await self._events(router, fingerprint, path[len(TAPS) :], body)
-        raise _NOT_FOUND
+        raise not_found()
 
     async def _enrol(self, body: bytes, address: str) -> tuple[int, bytes]:
         asked = _read(body, EnrolRequest)
@@ -347,14 +320,14 @@ class RoutersResource(Resource):
         taps, id = self._taps, tap.decode("ascii", "replace")
         # Asked before anything is decoded: a tap of others is no reason for work.
         if taps is None or not taps.takes_part(router, id):
-            raise _NOT_FOUND
+            raise not_found()
         if len(body) > _LARGE:
             events = await self._decode_apart(_read, body, TapEvents)
             self._router_of(fingerprint, TAPS)
         else:
             events = _read(body, TapEvents)
         if not taps.hear(router, id, events):
-            raise _NOT_FOUND
+            raise not_found()
         return 204, b""
 
 
@@ -407,4 +380,4 @@ def _answer_to_failure(failure: Failure) -> tuple[int, bytes, bytes, int] | None
     elif not isinstance(error, AgentRefused):
         _log.failure("A request of a router has failed", failure)
         error = AgentRefused(500, "failed")
-    return error.status, error.body, _PROBLEM, error.retry_after
+    return error.status, error.body, PROBLEM_TYPE, error.retry_after
