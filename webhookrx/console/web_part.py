@@ -25,9 +25,12 @@ from webhookrx.intake.head import Head
 class ConsoleResource(Resource):
     """
     The root of the console's port: the API below its prefix, pages at all other paths.
+
+    @cvar reads_forms: C{twisted.web} leaves forms alone, which it would read at once for whoever sends them.
     """
 
     isLeaf = True
+    reads_forms = True
     wanted = (*WANTED, CSRF_HEADER)
 
     def __init__(self, api: ApiResource, pages: PageResource) -> None:
@@ -65,9 +68,9 @@ class WebPart:
         callers = Callers(console.people, console.reactor.seconds)
         routes = RouteTable(CONSOLE_ROUTES)
         self._api = ApiResource(routes, callers, console, url, console.reactor)
-        console.root = ConsoleResource(
-            self._api, PageResource(RouteTable(PAGES, prefix=""), routes, callers, console, url)
-        )
+        pages = PageResource(RouteTable(PAGES, prefix=""), routes, callers, console, url)
+        pages.load()
+        console.root = ConsoleResource(self._api, pages)
         console.end_streams = self._api.end_streams
 
     def tick(self) -> None:

@@ -107,7 +107,8 @@ class Request(server.Request):
             request.requestHeaders.addRawHeader(name, value)
         request.parseCookies()
         request.content = BytesIO(body)
-        request.content.seek(0, 2)  # requestReceived takes the position for the length
+        if not getattr(site.resource, "reads_forms", False):
+            request.content.seek(0, 2)  # requestReceived takes the position for the length, and reads a form then
         return request
 
     def processingFailed(self, reason: Failure) -> Failure:

@@ -10,11 +10,14 @@ from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import urlencode
 
+from twisted.internet.defer import maybeDeferred
+
 from tests.console.people.test_people import ORIGIN, PeopleCase
 from tests.http.wire import Response, Wire
 from webhookrx.console.api.callers import Callers
 from webhookrx.console.api.dispatch import CONSOLE_LIMITS, ApiResource
 from webhookrx.console.api.table import RouteTable
+from webhookrx.console.pages import page_resource
 from webhookrx.console.pages.page_resource import PageResource
 from webhookrx.console.pages.routes import PAGES
 from webhookrx.console.routes import CONSOLE_ROUTES
@@ -31,6 +34,8 @@ class PageCase(PeopleCase):
     def setUp(self) -> None:
         """Serve API and pages."""
         super().setUp()
+        self.apart: list[Any] = []
+        self.patch(page_resource, "deferToThread", self.in_thread)
         callers = Callers(self.console.people, self.clock.seconds)
         api = RouteTable(CONSOLE_ROUTES)
         self.root = ConsoleResource(
@@ -38,6 +43,11 @@ class PageCase(PeopleCase):
             PageResource(RouteTable(PAGES, prefix=""), api, callers, self.console, ORIGIN),
         )
         self.wire = Wire(root=self.root, limits=CONSOLE_LIMITS, consumer=NoMessages())
+
+    def in_thread(self, work: Any, *arguments: Any) -> Any:
+        """Do at once what is done apart from the reactor."""
+        self.apart.append(work)
+        return maybeDeferred(work, *arguments)
 
     def get(self, path: str, **headers: str) -> Response:
         """Return the answer to a browser that asks for a page; of HTML it is checked that it is well formed."""

@@ -8,14 +8,21 @@ import hashlib
 import os
 import re
 
+from twisted.internet.defer import Deferred
+from twisted.internet.task import Clock
+from twisted.web import http
+
 from tests.console.pages.paging import PageCase
-from tests.console.people.test_people import PASSWORD
-from webhookrx.console.pages.page import PageRoute
+from tests.console.people.test_people import ORIGIN, PASSWORD
+from webhookrx.console.pages.form import FORM_TYPE
+from webhookrx.console.pages.page import Page, PageRoute
 from webhookrx.console.pages.rendering import duration, number, query_string, size, when
 from webhookrx.console.pages.routes import PAGES
 from webhookrx.console.pages.sign_in import local_path
 from webhookrx.console.pages.static_files import DIRECTORY
 from webhookrx.console.people.accounts import offer_first_admin
+from webhookrx.console.routers.turns import SLICE
+from webhookrx.intake.head import Head, Peer
 
 
 class PageResourceTests(PageCase):
@@ -151,6 +158,41 @@ class PageResourceTests(PageCase):
         self.add("mara", "admin", True)
         self.assertEqual(303, self.get("/", authorization="Bearer wrxp_" + "t" * 40).status)
 
+    def test_body_of_a_stranger(self) -> None:
+        """Who shows no session is refused before the body; one that is not known has no form read."""
+        body = b"yaml=" + b"%0A" * 10_000
+        head = f"POST /rules:try HTTP/1.1\r\nhost: console.example\r\norigin: {ORIGIN}\r\ncontent-type: {FORM_TYPE}\r\n"
+        response = self.wire.ask(f"{head}content-length: {len(body)}\r\n\r\n".encode(), secure=True)
+        self.assertEqual(401, response.status)
+        response = self.send("POST", "/rules:try", body, origin=ORIGIN, cookie=f"__Host-wrx={'x' * 43}")
+        self.assertEqual((401, []), (response.status, self.apart))
+        self.assertEqual(403, self.send("POST", "/rules:try", body, **{**self.sign_in(), "x_csrf_token": "x"}).status)
+        self.assertEqual(1, len(self.apart))
+
+    def test_forms_are_read_once(self) -> None:
+        """C{twisted.web} reads no form of a page: it would at once, whoever has sent it, and however many fields."""
+        read: list[object] = []
+        self.patch(http, "parse_qs", read.append)
+        self.assertEqual(303, self.post("/theme", {"theme": "dark", "back": "/"}).status)
+        self.assertEqual([], read)
+
+    def test_large_page(self) -> None:
+        """Others go on while a large page is made."""
+        clock = RunningClock()
+        self.console.reactor = clock
+        call = self.root._pages._nobody(Head(b"GET", b"/", None, [], Peer("127.0.0.1", None, True)))
+        renderer = self.root._pages._renderer
+        page = Page("_try_samples.html", {"samples": [f"<sample {number}>" for number in range(300)]})
+        made = Deferred.fromCoroutine(renderer.html_in_turns(page, call, ""))
+        self.assertNoResult(made)
+        while clock.getDelayedCalls():
+            clock.advance(0)
+        self.assertEqual(renderer.html(page, call, ""), self.successResultOf(made))
+
+    def test_templates(self) -> None:
+        """All can be read when the console starts."""
+        self.root._pages.load()
+
     def test_script(self) -> None:
         """A script that asks for a part of a page is sent to the log-in as a whole."""
         response = self.get("/rules", hx_request="true")
@@ -186,6 +228,15 @@ class PageResourceTests(PageCase):
         for name, digest in vendored:
             with open(os.path.join(DIRECTORY, name), "rb") as content:
                 self.assertEqual(digest, hashlib.sha256(content.read()).hexdigest())
+
+
+class RunningClock(Clock):
+    """A clock that goes on by itself whenever it is looked at."""
+
+    def seconds(self) -> float:
+        """Return the time."""
+        self.rightNow += SLICE / 2
+        return self.rightNow
 
 
 def _matched(handler: object) -> object:

@@ -8,7 +8,9 @@ import hmac
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from twisted.internet.defer import Deferred
+from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.resource import Resource
@@ -45,7 +47,7 @@ from webhookrx.console.api.table import Matched, RouteTable
 from webhookrx.console.exchange import HEADERS, SAFE_METHODS, ConsoleAddress, head_of, place_of, write_answer
 from webhookrx.console.pages.api_calls import ApiCalls
 from webhookrx.console.pages.form import FORM_TYPE, Form
-from webhookrx.console.pages.page import THEME_COOKIE, File, Page, PageAnswer, PageCall, PageRoute
+from webhookrx.console.pages.page import THEME_COOKIE, File, KiB, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import Renderer, query_string
 from webhookrx.console.pages.sayings import SAID
 from webhookrx.console.pages.static_files import StaticFiles
@@ -61,6 +63,9 @@ HTML: Final = "text/html; charset=utf-8"
 PAGE_HEADERS: Final = tuple((name, "same-origin" if name == "Referrer-Policy" else value) for name, value in HEADERS)
 
 _BY_SCRIPT: Final = b"hx-request"
+
+_LARGE: Final = 8 * KiB
+"""Bytes of a form from which on it is read apart from the reactor: each may be an escape."""
 
 
 @implementer(IEarlyResource)
@@ -91,6 +96,10 @@ class PageResource(Resource):
         self._files = StaticFiles()
         self._renderer = Renderer(self._files)
 
+    def load(self) -> None:
+        """Read what pages are made of, while nobody waits for one."""
+        self._renderer.load()
+
     # -- at the end of the head ----------------------------------------------------------------------------------
 
     def dispatch(self, head: Head) -> Verdict:
@@ -112,6 +121,8 @@ class PageResource(Resource):
                 raise ApiProblem(CALL_TOO_LARGE, "This page takes no body.")
             return matched
         check_site(head, self._address.origin, required=True)
+        if matched.route.permission is not Permission.ANYONE and shown_by(head).cookie is None:
+            raise ApiProblem(NOT_SIGNED_IN)
         lengths, types = head.values(b"content-length"), head.values(b"content-type")
         if not lengths or head.values(b"transfer-encoding"):
             raise ApiProblem(LENGTH_MISSING)
@@ -153,15 +164,16 @@ class PageResource(Resource):
             shown = shown_by(head)
             content = request.content.read()
 
-            async def handle(principal: Principal | None) -> PageAnswer:
+            async def handle(principal: Principal | None) -> None:
                 nonlocal call
-                call = self._call(head, matched, principal, shown, content)
-                _check_rights(head, matched.route, call)
-                return await matched.route.handler(call)
+                call = self._call(head, matched, principal, shown)
+                _check_permission(matched.route, call)
+                call = msgspec.structs.replace(call, form=await _form_of(content, matched.route))
+                _check_token(head, matched.route, call)
+                await self._answer(request, await matched.route.handler(call), call, theme, gone)
 
             # Programs have the API; a page is for whoever has signed in.
-            answer = await self._callers.serve(Shown(cookie=shown.cookie), head.peer.ip, handle)
-            self._answer(request, answer, call, theme, gone)
+            await self._callers.serve(Shown(cookie=shown.cookie), head.peer.ip, handle)
         except (ApiProblem, StoreUnavailable) as error:
             problem = error if isinstance(error, ApiProblem) else _of_store(error)
             self._answer_problem(request, problem, call, theme, gone)
@@ -170,11 +182,7 @@ class PageResource(Resource):
         api = ApiCalls(self._api, self._console, None)
         return PageCall(self._console, api, None, {}, Form(), Form(), _url_of(head), _is_by_script(head))
 
-    def _call(
-        self, head: Head, matched: Matched[PageRoute], principal: Principal | None, shown: Shown, content: bytes
-    ) -> PageCall:
-        if len(content) > matched.route.body_limit:
-            raise ApiProblem(CALL_TOO_LARGE)
+    def _call(self, head: Head, matched: Matched[PageRoute], principal: Principal | None, shown: Shown) -> PageCall:
         api = ApiCalls(self._api, self._console, principal, str(head.peer), shown.cookie, read_agent(head))
         return PageCall(
             self._console,
@@ -182,7 +190,7 @@ class PageResource(Resource):
             principal,
             matched.parameters,
             Form(head.query or b""),
-            Form(content),
+            Form(),
             _url_of(head),
             _is_by_script(head),
             partial(read_cookies, head),
@@ -190,14 +198,16 @@ class PageResource(Resource):
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _answer(self, request: Any, answer: PageAnswer, call: PageCall, theme: str, gone: list[object]) -> None:
+    async def _answer(self, request: Any, answer: PageAnswer, call: PageCall, theme: str, gone: list[object]) -> None:
         if gone:
             return
         headers = [*PAGE_HEADERS, *answer.headers]
         if isinstance(answer, File):
             write_answer(request, 200, answer.content_type, headers, answer.content)
         elif isinstance(answer, Page):
-            write_answer(request, answer.status, HTML, headers, self._renderer.html(answer, call, theme))
+            html = await self._renderer.html_in_turns(answer, call, theme)
+            if not gone:
+                write_answer(request, answer.status, HTML, headers, html)
         else:
             path, _, query = answer.to.partition("?")
             to = f"{path}?{query}&{SAID}={answer.said}" if query and answer.said else answer.to
@@ -232,12 +242,24 @@ class PageResource(Resource):
             write_answer(request, problem.kind.status, HTML, list(PAGE_HEADERS), html)
 
 
-def _check_rights(head: Head, route: PageRoute, call: PageCall) -> None:
+async def _form_of(content: bytes, route: PageRoute) -> Form:
+    if len(content) > route.body_limit:
+        raise ApiProblem(CALL_TOO_LARGE)
+    if len(content) <= _LARGE:
+        return Form(content)
+    read: Form = await deferToThread(Form, content)
+    return read
+
+
+def _check_permission(route: PageRoute, call: PageCall) -> None:
     if route.permission is not Permission.ANYONE:
         if call.principal is None:
             raise ApiProblem(NOT_SIGNED_IN)
         if not call.principal.may(route.permission):
             raise ApiProblem(FORBIDDEN, f"It needs the right: {route.permission.value}.")
+
+
+def _check_token(head: Head, route: PageRoute, call: PageCall) -> None:
     if call.principal is not None and route.method not in SAFE_METHODS:
         given = [value.decode("latin-1") for value in head.values(CSRF_HEADER)] or call.form.all("csrf")
         if len(given) != 1 or not hmac.compare_digest(given[0].encode(), call.principal.csrf.encode()):

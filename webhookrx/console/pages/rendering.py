@@ -5,7 +5,9 @@ Makes HTML of pages by Jinja2: everything that is not a template of ours is text
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any, Final
 from urllib.parse import urlencode
 
@@ -17,6 +19,7 @@ from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.page import Page, PageCall
 from webhookrx.console.pages.sayings import SAID, SAYINGS
 from webhookrx.console.pages.static_files import StaticFiles
+from webhookrx.console.routers.turns import in_turns
 from webhookrx.version import installed_version
 
 TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")
@@ -32,6 +35,9 @@ NAVIGATION: Final = (
     ("/activity", "Activity", "a", Permission.VIEW),
     ("/settings", "Settings", "s", Permission.SIGNED_IN),
 )
+
+_PIECES: Final = 32
+"""Pieces of a page that are made before the clock is looked at."""
 
 _UNITS: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -120,12 +126,28 @@ class Renderer:
             version=installed_version(),
         )
 
+    def load(self) -> None:
+        """Read all templates, each of which takes a while at its first use."""
+        for name in self._environment.list_templates():
+            self._environment.get_template(name)
+
     def html(self, page: Page, call: PageCall, theme: str) -> bytes:
         """
         Return a page as HTML in UTF-8.
 
         @param theme: C{light}, C{dark}, or empty for that of the browser.
         """
+        return "".join(self._pieces(page, call, theme)).encode()
+
+    async def html_in_turns(self, page: Page, call: PageCall, theme: str) -> bytes:
+        """Return a page as L{html} does. How large it is, is up to those who write rules: others go on meanwhile."""
+        pieces = self._pieces(page, call, theme)
+        parts: list[str] = []
+        async for some in in_turns(call.console.reactor, iter(lambda: tuple(islice(pieces, _PIECES)), ())):
+            parts += some
+        return "".join(parts).encode()
+
+    def _pieces(self, page: Page, call: PageCall, theme: str) -> Iterator[str]:
         section = "/" + call.url.partition("?")[0].split("/")[1].partition(":")[0]
         shell: dict[str, Any] = {
             "me": call.principal,
@@ -139,4 +161,4 @@ class Renderer:
                 (path, name, key, path == section) for path, name, key, needed in NAVIGATION if call.may(needed)
             ],
         }
-        return self._environment.get_template(page.template).render({**shell, **page.values}).encode()
+        return self._environment.get_template(page.template).generate({**shell, **page.values})

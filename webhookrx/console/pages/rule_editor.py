@@ -24,10 +24,11 @@ from webhookrx.console.pages.rule_form import (
     draft_of,
     raw_text,
     rule_document,
+    shows,
     values_in,
     with_values,
 )
-from webhookrx.console.pages.rule_preview import LARGEST_FORM, PreviewView, apart, preview_of
+from webhookrx.console.pages.rule_preview import LARGEST_FORM, PreviewView, apart, by_size, preview_of
 from webhookrx.console.pages.rule_rows import NOT_YET, acted, field_notes, is_action, written_rows
 from webhookrx.management.rule_documents import document_yaml
 
@@ -81,7 +82,7 @@ async def show_rule(call: PageCall) -> PageAnswer:
     name = call.path["name"]
     answer = await call.api("GET", f"/rules/{in_path(name)}")
     rule: Any = answer.body
-    draft = draft_of(await _text_of(call, name), side="yaml" if rule.as_written else "form")
+    draft = await _draft(await _text_of(call, name), "yaml" if rule.as_written else "form")
     if not call.may(Permission.EDIT):
         return Page("rule_facts.html", {"rule": rule, "draft": draft, "name": name})
     return _page(call, Edited(draft, draft.values), PreviewView(None), name=name, etag=answer.etag, is_begun=True)
@@ -89,11 +90,10 @@ async def show_rule(call: PageCall) -> PageAnswer:
 
 async def show_new(call: PageCall) -> PageAnswer:
     """Begin a rule, or a copy of one."""
-    text = _NEW
+    draft = draft_of(_NEW, side="form")
     if call.query.text("from"):
-        other = draft_of(await _text_of(call, call.query.text("from")))
-        text = with_values(other, msgspec.structs.replace(other.values, name="")).text
-    draft = draft_of(text, side="form")
+        text = await _text_of(call, call.query.text("from"))
+        draft = await by_size(len(text), lambda: _copied(text))
     return _page(call, Edited(draft, draft.values), PreviewView(None))
 
 
@@ -137,9 +137,10 @@ async def show_deletion(call: PageCall) -> PageAnswer:
     answer = await call.api("GET", f"/rules/{in_path(name)}")
     text = await _text_of(call, name)
     view = await preview_of(call, text, name)
+    draft = await _draft(text)
     return Page(
         "rule_deletion.html",
-        {**_where(call, name, answer.etag), "text": text, "view": view, "port": draft_of(text).values.port},
+        {**_where(call, name, answer.etag), "text": text, "view": view, "port": draft.values.port},
     )
 
 
@@ -189,7 +190,7 @@ def _edited(call: PageCall) -> Edited:
     form, do = call.form, call.form.text("do")
     keep: Side | None = {"keep-form": "form", "keep-yaml": "yaml"}.get(do)  # type: ignore[assignment]
     draft, sent = document_of(form, keep), values_in(form, all_rows=True)
-    is_as_sent = draft.both or (not form.flag("form_off") and with_values(draft, written_rows(sent)) is draft)
+    is_as_sent = draft.both or (not form.flag("form_off") and shows(draft, written_rows(sent)))
     rows = sent if is_as_sent else draft.values
     if draft.both or not is_action(do):
         # A step of another type has another text.
@@ -201,7 +202,9 @@ def _edited(call: PageCall) -> Edited:
 
 async def _save(call: PageCall, draft: RuleDraft, name: str, etag: str) -> str:
     """Save a rule as it was written, or as a document; return its name."""
-    document = rule_document(draft.text) if draft.side == "form" else None
+    document = None
+    if draft.side == "form":
+        document = await by_size(len(draft.text), lambda: rule_document(draft.text))
     # A document with an error has no places in the text.
     body: dict[str, Any] = {"yaml": draft.text} if document is None else {"body": document}
     if name:
@@ -210,6 +213,16 @@ async def _save(call: PageCall, draft: RuleDraft, name: str, etag: str) -> str:
         answer = await call.api("POST", "/rules", **body, if_none_match="*")
     saved: Any = answer.body
     return str(saved.name)
+
+
+async def _draft(text: str, side: Side = "yaml") -> RuleDraft:
+    return await by_size(len(text), lambda: draft_of(text, side=side))
+
+
+def _copied(text: str) -> RuleDraft:
+    """Return a draft of a rule without its name."""
+    other = draft_of(text)
+    return draft_of(with_values(other, msgspec.structs.replace(other.values, name="")).text, side="form")
 
 
 async def _text_of(call: PageCall, name: str) -> str:
@@ -230,7 +243,8 @@ async def _refused(call: PageCall, edited: Edited, name: str, etag: str, problem
 async def _conflict(call: PageCall, draft: RuleDraft, name: str, problem: ApiProblem) -> Conflict:
     history: Any = (await call.api("GET", f"/rules/{in_path(name)}/history", query={"count": 1})).body
     change = history.entries[0] if history.entries else None
-    lines = text_diff(await _text_of(call, name), draft.text)
+    now = await _text_of(call, name)
+    lines = await by_size(len(now) + len(draft.text), lambda: text_diff(now, draft.text))
     return Conflict(problem.members["current"], change, lines, problem.members.get("three_way"))
 
 
@@ -240,7 +254,7 @@ async def _merged(call: PageCall, edited: Edited, name: str, etag: str, problem:
     current: Any = problem.members["current"]
     if three_way is None or three_way.merged is None:
         return await _refused(call, edited, name, etag, problem)
-    draft = draft_of(document_yaml(three_way.merged), side="form")
+    draft = await _draft(document_yaml(three_way.merged), "form")
     view = await preview_of(call, draft.text, name)
     both = Edited(draft, draft.values)
     return _page(call, both, view, name=name, etag=f"g{current.generation}", is_begun=True, is_merged=True)
@@ -248,7 +262,7 @@ async def _merged(call: PageCall, edited: Edited, name: str, etag: str, problem:
 
 def _is_shown_else(call: PageCall, draft: RuleDraft) -> bool:
     """Return whether the form shows something else than a draft."""
-    return with_values(draft, values_in(call.form)) is not draft
+    return not shows(draft, values_in(call.form))
 
 
 # -- a page ------------------------------------------------------------------------------------------------------------

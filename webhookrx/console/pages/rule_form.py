@@ -170,9 +170,14 @@ def document_of(form: Form, keep: Side | None = None) -> RuleDraft:
     return draft_of(text, side=side, base=base, loses=loses and side == "form")
 
 
+def shows(draft: RuleDraft, values: RuleValues) -> bool:
+    """Return whether the fields of a draft are these."""
+    return _compared(values) == _compared(draft.values)
+
+
 def with_values(draft: RuleDraft, values: RuleValues) -> RuleDraft:
     """Return a draft with other values in the form, which counts from then on."""
-    if _compared(values) == _compared(draft.values):
+    if shows(draft, values):
         return draft
     before = read_text(draft.base)
     loses = draft.loses or (before is not None and before.canonical != draft.base)

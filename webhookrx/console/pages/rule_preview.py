@@ -22,7 +22,7 @@ LARGEST_FORM: Final = 512 * KiB
 """Bytes of a form with a rule, which is in it several times."""
 
 _LARGE: Final = 8 * KiB
-"""Bytes of a form from which on it is read apart from the reactor."""
+"""Characters of a form, or of a rule, from which on it is read apart from the reactor."""
 
 SHOWN: Final = 10
 """Rows of each list in a preview."""
@@ -214,7 +214,16 @@ async def preview_of(
 
 async def apart(call: PageCall, work: Callable[[], T]) -> T:
     """Read a form, a large one apart from the reactor."""
-    if sum(len(value) for _, value in call.form.pairs) < _LARGE:
+    return await by_size(sum(len(value) for _, value in call.form.pairs), work)
+
+
+async def by_size(size: int, work: Callable[[], T]) -> T:
+    """
+    Return what some work on a rule returns, on a large one apart from the reactor.
+
+    @param size: characters of the rule.
+    """
+    if size < _LARGE:
         return work()
     done: T = await deferToThread(work)
     return done
