@@ -11,7 +11,6 @@ import msgspec
 from msgspec import Meta
 
 from webhookrx.console.alarms.alarm_book import ListedAlarm
-from webhookrx.console.alarms.console_alarms import ConsoleAlarms
 from webhookrx.console.alarms.documents import AlarmDocument
 from webhookrx.console.api.etags import etag_number
 from webhookrx.console.api.history import (
@@ -86,7 +85,7 @@ class AlarmsPage(msgspec.Struct, frozen=True):
 
 async def show_alarms(call: ApiCall) -> AlarmsPage:
     """Return all alarms, and the states that are wanted."""
-    alarms, query = _alarms(call), call.query
+    alarms, query = call.console.alarms, call.query
     counts = {each.alarm: each for each in alarms.alarms.counts}
     shown = tuple(_shown(rule, counts.get(rule.name, AlarmCount(rule.name, rule.kind))) for rule in alarms.rules)
     wanted = [state for state in STANDING if query.state in ("", state)]
@@ -113,7 +112,7 @@ def _shown(rule: AlarmRule, count: AlarmCount) -> ShownAlarm:
 
 async def show_alarm(call: ApiCall) -> Answer:
     """Return an alarm."""
-    listed = _alarms(call).book.listed(call.path["name"])
+    listed = call.console.alarms.book.listed(call.path["name"])
     if listed is None:
         raise ApiProblem(NOT_FOUND, "There is no alarm of this name.")
     return _answer(listed)
@@ -121,7 +120,7 @@ async def show_alarm(call: ApiCall) -> Answer:
 
 async def save_alarm(call: ApiCall) -> Answer:
     """Save an alarm."""
-    alarms, name, author = _alarms(call), call.path["name"], author_of(call)
+    alarms, name, author = call.console.alarms, call.path["name"], author_of(call)
     if call.if_none_match == "*":
         listed = await alarms.book.create(name, call.body, author)
     else:
@@ -132,7 +131,7 @@ async def save_alarm(call: ApiCall) -> Answer:
 
 async def delete_alarm(call: ApiCall) -> None:
     """Delete an alarm."""
-    alarms = _alarms(call)
+    alarms = call.console.alarms
     await alarms.book.delete(call.path["name"], author_of(call), etag_number(call, "g"))
     alarms.look_soon()
 
@@ -144,7 +143,7 @@ async def show_alarm_history(call: ApiCall) -> HistoryPage:
 
 async def roll_back_alarm(call: ApiCall) -> Answer:
     """Make an alarm what it was."""
-    alarms, generation = _alarms(call), call.body.generation
+    alarms, generation = call.console.alarms, call.body.generation
     author = rollback_author(call, generation)
     listed = await alarms.book.roll_back(call.path["name"], author, generation)
     alarms.look_soon()
@@ -153,11 +152,6 @@ async def roll_back_alarm(call: ApiCall) -> Answer:
 
 def _answer(listed: ListedAlarm) -> Answer:
     return Answer(listed, etag=f"g{listed.generation}")
-
-
-def _alarms(call: ApiCall) -> ConsoleAlarms:
-    alarms: ConsoleAlarms = call.console.alarms
-    return alarms
 
 
 ROUTES: Final = (

@@ -11,7 +11,6 @@ from msgspec import Meta
 
 from webhookrx.config.alarms import LONGEST_URL
 from webhookrx.console.alarms.targets import ConsoleTarget, checked_target
-from webhookrx.console.alarms.telling import AlarmTelling
 from webhookrx.console.api.history import author_of
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import INVALID, NOT_FOUND, ApiProblem
@@ -54,7 +53,7 @@ class ShownTargets(msgspec.Struct, frozen=True):
 
 async def show_targets(call: ApiCall) -> ShownTargets:
     """Return all targets."""
-    targets = _telling(call).targets
+    targets = call.console.alarms.telling.targets
     return ShownTargets(tuple(_shown_target(each) for each in targets.values()))
 
 
@@ -65,23 +64,18 @@ async def save_target(call: ApiCall) -> ShownTarget:
         target = checked_target(call.path["name"], body.url, built_in=body.built_in)
     except ConfigError as error:
         raise ApiProblem(INVALID, str(error)) from None
-    await _telling(call).save(author_of(call), target)
+    await call.console.alarms.telling.save(author_of(call), target)
     return _shown_target(target)
 
 
 async def delete_target(call: ApiCall) -> None:
     """Delete a target."""
-    if not await _telling(call).delete(author_of(call), call.path["name"]):
+    if not await call.console.alarms.telling.delete(author_of(call), call.path["name"]):
         raise ApiProblem(NOT_FOUND)
 
 
 def _shown_target(target: ConsoleTarget) -> ShownTarget:
     return ShownTarget(target.target.name, target.shown_url, target.built_in)
-
-
-def _telling(call: ApiCall) -> AlarmTelling:
-    telling: AlarmTelling = call.console.alarms.telling
-    return telling
 
 
 ROUTES: Final = (

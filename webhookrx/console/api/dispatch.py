@@ -5,7 +5,7 @@ Takes each request to its route: refused as early as possible, checked, handled,
 from __future__ import annotations
 
 import hmac
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -52,6 +52,9 @@ from webhookrx.http.interfaces import IEarlyResource, Verdict
 from webhookrx.intake.head import Head
 from webhookrx.settings import Limits, MiB
 
+if TYPE_CHECKING:
+    from webhookrx.console.console import Console
+
 #: Limits of the console's port: bodies are files of rules at most, and a stream pings each 15 s.
 CONSOLE_LIMITS: Final = Limits(body=4 * MiB, connections=1000, connections_per_peer=200, answer_time=70.0)
 
@@ -80,7 +83,7 @@ class ApiResource(Resource):
     wanted = WANTED
     _log = Logger()
 
-    def __init__(self, table: RouteTable[ApiRoute], callers: Callers, console: Any, url: str, clock: Any) -> None:
+    def __init__(self, table: RouteTable[ApiRoute], callers: Callers, console: Console, url: str, clock: Any) -> None:
         super().__init__()
         self._table = table
         self._callers = callers

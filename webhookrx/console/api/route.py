@@ -5,11 +5,14 @@ Routes of the API: each says what it takes, gives and asks of its caller, and ha
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from webhookrx.console.api.principal import Permission, Principal
+
+if TYPE_CHECKING:
+    from webhookrx.console.console import Console
 
 KiB: Final = 1024
 YAML: Final = "application/yaml"
@@ -21,7 +24,6 @@ class ApiCall(msgspec.Struct, frozen=True):
     """
     One call of a route, checked: its caller may do it, and its parts are of the types of the route.
 
-    @ivar console: the L{webhookrx.console.console.Console}.
     @ivar principal: who calls; None only at a route for anyone.
     @ivar path: the parameters in the path, decoded.
     @ivar query: of the type C{ApiRoute.query}; None without one.
@@ -35,7 +37,7 @@ class ApiCall(msgspec.Struct, frozen=True):
     @ivar agent: what the caller's program calls itself, printable and cut.
     """
 
-    console: Any
+    console: Console
     principal: Principal | None
     path: dict[str, str] = {}
     query: Any = None

@@ -9,7 +9,6 @@ from typing import Final
 from webhookrx.console.api.etags import etag_number
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.route import Answer, ApiCall, ApiRoute
-from webhookrx.console.own_settings.live_settings import LiveSettings
 from webhookrx.console.own_settings.saved_setting import MASKS, RETENTION
 from webhookrx.console.own_settings.setting_types import MaskSetting, RetentionSetting
 from webhookrx.console.people.accounts import author
@@ -22,7 +21,7 @@ async def show_masks(call: ApiCall) -> Answer:
 
 async def save_masks(call: ApiCall) -> Answer:
     """Save the masks."""
-    await _live(call).save_masks(author(call.caller), etag_number(call, "g"), call.body)
+    await call.console.live.save_masks(author(call.caller), etag_number(call, "g"), call.body)
     return _answer(call, MASKS)
 
 
@@ -33,17 +32,12 @@ async def show_retention(call: ApiCall) -> Answer:
 
 async def save_retention(call: ApiCall) -> Answer:
     """Save for how long what is kept."""
-    await _live(call).save_retention(author(call.caller), etag_number(call, "g"), call.body)
+    await call.console.live.save_retention(author(call.caller), etag_number(call, "g"), call.body)
     return _answer(call, RETENTION)
 
 
-def _live(call: ApiCall) -> LiveSettings:
-    live: LiveSettings = call.console.live
-    return live
-
-
 def _answer(call: ApiCall, name: str) -> Answer:
-    live = _live(call)
+    live = call.console.live
     return Answer(live.masks if name == MASKS else live.retention, etag=f"g{live.generations[name]}")
 
 

@@ -5,7 +5,7 @@ Calls of the API by pages, in the same process: the same routes, checks and righ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, urlencode
 
 import msgspec
@@ -15,6 +15,9 @@ from webhookrx.console.api.problems import FORBIDDEN, IF_MATCH_MISSING, NOT_SIGN
 from webhookrx.console.api.reading import read_body, read_query
 from webhookrx.console.api.route import JSON_TYPE, YAML, Answer, ApiCall, ApiRoute
 from webhookrx.console.api.table import PREFIX, RouteTable
+
+if TYPE_CHECKING:
+    from webhookrx.console.console import Console
 
 _NOTHING: Final = Answer(None, 204)
 
@@ -31,7 +34,7 @@ class ApiCalls:
     def __init__(
         self,
         table: RouteTable[ApiRoute],
-        console: Any,
+        console: Console,
         principal: Principal | None,
         address: str = "",
         cookie: str | None = None,

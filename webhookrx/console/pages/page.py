@@ -5,13 +5,16 @@ Pages: how each is asked for, and what it may answer.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import msgspec
 
 from webhookrx.console.api.principal import Permission, Principal
 from webhookrx.console.pages.api_calls import ApiCalls
 from webhookrx.console.pages.form import Form
+
+if TYPE_CHECKING:
+    from webhookrx.console.console import Console
 
 KiB: Final = 1024
 
@@ -23,7 +26,7 @@ class PageCall(msgspec.Struct, frozen=True):
     """
     One request for a page, or a form that was sent by one. Its caller may do it.
 
-    @ivar console: the L{webhookrx.console.console.Console}; what pages show comes by C{api}.
+    @ivar console: what pages show comes by C{api}.
     @ivar api: calls the API for who is signed in.
     @ivar principal: who is signed in; None only at a page for anyone.
     @ivar path: the parameters in the path, decoded.
@@ -34,7 +37,7 @@ class PageCall(msgspec.Struct, frozen=True):
     @ivar cookies: returns the values of all cookies of a name.
     """
 
-    console: Any
+    console: Console
     api: ApiCalls
     principal: Principal | None
     path: dict[str, str]

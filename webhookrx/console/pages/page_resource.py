@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hmac
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from twisted.internet.defer import Deferred
@@ -56,6 +56,9 @@ from webhookrx.http.answers import FixedAnswer
 from webhookrx.http.interfaces import IEarlyResource, Verdict
 from webhookrx.intake.head import Head
 
+if TYPE_CHECKING:
+    from webhookrx.console.console import Console
+
 HTML: Final = "text/html; charset=utf-8"
 
 #: Browsers send C{Origin: null} with forms of pages that have C{no-referrer} (Fetch standard, "append a request Origin
@@ -85,7 +88,7 @@ class PageResource(Resource):
     _log = Logger()
 
     def __init__(
-        self, pages: RouteTable[PageRoute], api: RouteTable[ApiRoute], callers: Callers, console: Any, url: str
+        self, pages: RouteTable[PageRoute], api: RouteTable[ApiRoute], callers: Callers, console: Console, url: str
     ) -> None:
         super().__init__()
         self._pages = pages

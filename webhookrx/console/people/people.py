@@ -4,7 +4,7 @@ Who calls the console: people by sessions, programs by API tokens, and how one l
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from twisted.internet.defer import Deferred
 from twisted.internet.task import deferLater
@@ -31,6 +31,9 @@ from webhookrx.console.store.history import StoreTransaction
 from webhookrx.errors import StoreUnavailable
 from webhookrx.intake.client_address import sender_of
 
+if TYPE_CHECKING:
+    from webhookrx.console.console import Console
+
 NOTED_EACH = 60.0
 """Seconds between two notes that a session is used."""
 
@@ -54,7 +57,7 @@ class People:
 
     _log = Logger()
 
-    def __init__(self, console: Any) -> None:
+    def __init__(self, console: Console) -> None:
         self._console = console
         self.passwords = Passwords(console.reactor)
         self._noting: set[str] = set()

@@ -15,7 +15,6 @@ from webhookrx.console.api.route import Answer, ApiCall, ApiRoute
 from webhookrx.console.people import accounts, sessions
 from webhookrx.console.people.accounts import PersonView, TokenView
 from webhookrx.console.people.password_rules import check_password
-from webhookrx.console.people.people import People
 from webhookrx.console.people.sessions import SessionView
 from webhookrx.console.store.audit import note
 
@@ -106,22 +105,17 @@ def session_cookie(secret: str) -> str:
     return f"{COOKIE}={secret}; Path=/; Secure; HttpOnly; SameSite=Lax"
 
 
-def _people(call: ApiCall) -> People:
-    people: People = call.console.people
-    return people
-
-
 async def log_in(call: ApiCall) -> Answer:
     """Begin a session."""
     body: LogIn = call.body
-    secret, csrf = await _people(call).log_in(body.name, body.password, call.address, call.agent, call.cookie)
+    secret, csrf = await call.console.people.log_in(body.name, body.password, call.address, call.agent, call.cookie)
     return Answer({"csrf": csrf}, 201, headers=(("Set-Cookie", session_cookie(secret)),))
 
 
 async def first_admin(call: ApiCall) -> None:
     """Make the first admin."""
     body: FirstAdmin = call.body
-    await _people(call).make_first_admin(body.secret, body.name, body.password, call.address)
+    await call.console.people.make_first_admin(body.secret, body.name, body.password, call.address)
 
 
 async def who_am_i(call: ApiCall) -> WhoAmI:
@@ -142,7 +136,7 @@ async def change_own_password(call: ApiCall) -> None:
     """Change the caller's password."""
     body: OwnPassword = call.body
     caller = _in_session(call)
-    people = _people(call)
+    people = call.console.people
     await people.change_password(caller, body.old, body.password, call.address, keep_tokens=body.keep_tokens)
 
 
@@ -179,7 +173,7 @@ async def add_person(call: ApiCall) -> PersonView:
     accounts.check_name(body.name)
     check_password(body.password)
     _check_tap(call.caller, True)
-    hashed = await _people(call).passwords.hash(body.password)
+    hashed = await call.console.people.passwords.hash(body.password)
     person = PersonView(body.name, body.role, body.tap, True)
 
     def add(tx: Any) -> None:
@@ -198,7 +192,7 @@ async def change_person(call: ApiCall) -> None:
     _check_tap(call.caller, bool(changes.get("tap")) or password is not None or changes.get("role") == "admin")
     if password is not None:
         check_password(password)
-    hashed = None if password is None else await _people(call).passwords.hash(password)
+    hashed = None if password is None else await call.console.people.passwords.hash(password)
 
     def change(tx: Any) -> None:
         accounts.require(tx, call.caller, Permission.ADMINISTER)

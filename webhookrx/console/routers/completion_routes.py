@@ -158,7 +158,7 @@ def _matching(begun: str, offered: Iterable[Completion]) -> Iterator[Completion]
 
 async def complete(call: ApiCall) -> Completions:
     """Return what may stand at a place of a query."""
-    completer: Completer = call.console.completer
+    completer = call.console.completer
     return await completer.complete(call.query)
 
 

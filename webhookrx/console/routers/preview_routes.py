@@ -12,7 +12,6 @@ from msgspec import Meta
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import BAD_CALL, ApiFinding, ApiProblem, findings_of
 from webhookrx.console.api.route import ApiCall, ApiRoute
-from webhookrx.console.routers.previews import Previews
 from webhookrx.console.rules.routes import json_rule
 from webhookrx.management.file_states import FilesPreview
 from webhookrx.management.preview import ConnectorChange, MatchingRouter, OtherRouter, RouterClash, RouterGate
@@ -58,14 +57,14 @@ class ShownPreview(msgspec.Struct, frozen=True, kw_only=True):
 
 async def preview(call: ApiCall) -> ShownPreview:
     """Return what saving a rule would do."""
-    previews: Previews = call.console.previews
+    previews = call.console.previews
     found = await previews.preview(call.body.text, call.body.replaces)
     return ShownPreview(**msgspec.structs.asdict(found) | {"findings": findings_of(found.findings)})
 
 
 async def files(call: ApiCall) -> FilesPreview:
     """Return how the files of a rule are on the routers that it matches."""
-    previews: Previews = call.console.previews
+    previews = call.console.previews
     return await previews.files(call.body.text, call.body.replaces)
 
 

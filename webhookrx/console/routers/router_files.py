@@ -4,15 +4,17 @@ The files of the rules of one router, which is asked how they are.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, NamedTuple
 
 import msgspec
 from twisted.internet.defer import DeferredList
 
+from webhookrx.console.routers.fleet import FleetOfRouters
 from webhookrx.console.routers.polls import Unanswered
 from webhookrx.console.routers.previews import FILES_TIME
 from webhookrx.console.routers.registry import EnrolledRouter
+from webhookrx.console.rules.saved import SavedRule
 from webhookrx.management.agent_protocol import MOST_FILES, CheckFilesCommand, CommandAnswer
 from webhookrx.management.file_states import ShownState
 from webhookrx.management.preview import paths_of
@@ -50,24 +52,25 @@ class _FileCheck(NamedTuple):
     paths: tuple[str, ...]
     key: str = ""
 
+    def command(self, id: str) -> CheckFilesCommand:
+        """Return it as a command."""
+        return CheckFilesCommand(id=id, paths=self.paths, key=self.key)
 
-async def files_of(console: Any, router: EnrolledRouter) -> RouterFiles:
+
+async def files_of(fleet: FleetOfRouters, saved: Mapping[str, SavedRule], router: EnrolledRouter) -> RouterFiles:
     """Return how the files are that the rules of a router name."""
-    saved = console.rulebook.saved.rules
-    rules: list[Rule] = [saved[name].rule for name in console.fleet.rules_for(router) if name in saved]
+    rules: list[Rule] = [saved[name].rule for name in fleet.rules_for(router) if name in saved]
     names: dict[str, list[str]] = {}
     for rule in rules:
         for path in paths_of(rule):
             if path in names or len(names) < MOST_FILES:
                 names.setdefault(path, []).append(rule.name)
     states: dict[str, ShownState] = {}
-    if not router.is_away(console.fleet.clock()):
+    if not router.is_away(fleet.clock()):
         asked = [
-            console.fleet.polls.command(
-                router.guid,
-                lambda id, check=check: CheckFilesCommand(id=id, paths=check.paths, key=check.key),
-                FILES_TIME,
-            ).addErrback(lambda failure: failure.trap(Unanswered))
+            fleet.polls.command(router.guid, check.command, FILES_TIME).addErrback(
+                lambda failure: failure.trap(Unanswered)
+            )
             for check in list(_file_checks(rules, names))[:MOST_ASKED]
         ]
         for _, answer in await DeferredList(asked):

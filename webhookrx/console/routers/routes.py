@@ -126,24 +126,24 @@ async def matching_routers(call: ApiCall) -> AsyncIterator[EnrolledRouter]:
 
 async def list_routers(call: ApiCall) -> ShownRouters:
     """Return the routers that a query matches."""
-    fleet, asked, console = _fleet(call), call.query, call.console
+    fleet, counts, asked = _fleet(call), call.console.counts, call.query
     now = fleet.clock()
     found = [(each, standing_of(each, now)) async for each in matching_routers(call)]
     wanted = [each for each, standing in found if asked.standing in ("", standing)]
     wanted.sort(key=lambda each: (each.name, each.guid))
     page = wanted[asked.offset : asked.offset + asked.count if asked.count else None]
     return ShownRouters(
-        tuple([shown_router(console, each) async for each in in_turns(console.reactor, page)]),
+        tuple([shown_router(fleet, counts, each) async for each in in_turns(call.console.reactor, page)]),
         fleet.problem,
         len(found),
         counted_standings(standing for _, standing in found),
-        max((last_message_of(console, each) for each, _ in found), default=0.0),
+        max((last_message_of(counts, each) for each, _ in found), default=0.0),
     )
 
 
 async def show_router(call: ApiCall) -> RouterDetails:
     """Return a router."""
-    return router_details(call.console, _router(call))
+    return router_details(_fleet(call), call.console.counts, _router(call))
 
 
 async def change_router(call: ApiCall) -> RouterDetails:
@@ -158,7 +158,7 @@ async def change_router(call: ApiCall) -> RouterDetails:
         raise ApiProblem(INVALID, str(error)) from None
     except EnrolmentRefused as refused:
         raise ApiProblem(CONFLICT, str(refused)) from None
-    return router_details(call.console, router)
+    return router_details(fleet, call.console.counts, router)
 
 
 async def delete_router(call: ApiCall) -> None:
@@ -175,7 +175,7 @@ async def show_connectors(call: ApiCall) -> ShownConnectors:
 
 async def ask_files(call: ApiCall) -> RouterFiles:
     """Ask a router how the files of its rules are."""
-    return await files_of(call.console, _router(call))
+    return await files_of(_fleet(call), call.console.rulebook.saved.rules, _router(call))
 
 
 async def reload_router(call: ApiCall) -> None:
@@ -216,7 +216,7 @@ async def delete_enrolment(call: ApiCall) -> None:
 
 
 def _fleet(call: ApiCall) -> FleetOfRouters:
-    fleet: FleetOfRouters | None = call.console.fleet
+    fleet = call.console.fleet
     if fleet is None:
         raise ApiProblem(BUSY, "The console has not read its routers yet.", headers=_LATER)
     return fleet

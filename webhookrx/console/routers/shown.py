@@ -10,6 +10,8 @@ from typing import Any, Final, Literal, TypeAlias, get_args
 
 import msgspec
 
+from webhookrx.console.counts.console_counts import ConsoleCounts
+from webhookrx.console.routers.fleet import FleetOfRouters
 from webhookrx.console.routers.registry import EnrolledRouter
 
 Standing: TypeAlias = Literal[
@@ -137,17 +139,16 @@ def counted_standings(standings: Iterable[Standing]) -> dict[str, int]:
     return {each: counts[each] for each in STANDINGS if counts[each]}
 
 
-def shown_router(console: Any, router: EnrolledRouter) -> ShownRouter:
+def shown_router(fleet: FleetOfRouters, counts: ConsoleCounts, router: EnrolledRouter) -> ShownRouter:
     """Return a router as lists have it."""
-    return ShownRouter(**_members(console, router))
+    return ShownRouter(**_members(fleet, counts, router))
 
 
-def router_details(console: Any, router: EnrolledRouter) -> RouterDetails:
+def router_details(fleet: FleetOfRouters, counts: ConsoleCounts, router: EnrolledRouter) -> RouterDetails:
     """Return a router with all that is known of it."""
-    fleet = console.fleet
     revision, digest = fleet.newest_for(router)
     return RouterDetails(
-        **_members(console, router),
+        **_members(fleet, counts, router),
         console_labels=dict(router.labels),
         enrolled_at=router.enrolled_at,
         digest=router.applied.digest,
@@ -161,13 +162,12 @@ def router_details(console: Any, router: EnrolledRouter) -> RouterDetails:
     )
 
 
-def last_message_of(console: Any, router: EnrolledRouter) -> float:
+def last_message_of(counts: ConsoleCounts, router: EnrolledRouter) -> float:
     """Return when the last message of a router came, seconds since the epoch; 0 if none ever has."""
-    return max(console.counts.last_messages(router.guid).values(), default=0.0)
+    return max(counts.last_messages(router.guid).values(), default=0.0)
 
 
-def _members(console: Any, router: EnrolledRouter) -> dict[str, Any]:
-    fleet = console.fleet
+def _members(fleet: FleetOfRouters, counts: ConsoleCounts, router: EnrolledRouter) -> dict[str, Any]:
     facts, applied, now = router.facts, router.applied, fleet.clock()
     away = router.is_away(now)
     return {
@@ -196,6 +196,6 @@ def _members(console: Any, router: EnrolledRouter) -> dict[str, Any]:
         "health": router.health,
         "connectors": len(router.connectors),
         "certificate_end": max(router.certificates.values(), default=0.0),
-        "messages_per_second": None if away else console.counts.rate(router.guid),
-        "last_message": last_message_of(console, router),
+        "messages_per_second": None if away else counts.rate(router.guid),
+        "last_message": last_message_of(counts, router),
     }

@@ -15,7 +15,7 @@ from msgspec import Meta
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import BAD_CALL, INVALID, NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import ApiCall, ApiRoute, KiB
-from webhookrx.console.routers.rule_trials import RuleTrials, TriedRule
+from webhookrx.console.routers.rule_trials import TriedRule
 from webhookrx.console.rules.routes import json_rule
 from webhookrx.diagnostics import nearest
 from webhookrx.intake.head import Head
@@ -135,7 +135,7 @@ def _written(body: TrialBody) -> bytes:
 async def try_rule(call: ApiCall) -> TriedRule:
     """Return what a rule makes of a request."""
     body: TrialBody = call.body
-    trials: RuleTrials = call.console.trials
+    trials = call.console.trials
     return await trials.try_rule(body.text, _request(body), router=body.router, any_path=body.any_path)
 
 

@@ -87,7 +87,7 @@ async def find_rules(call: ApiCall) -> RulePage:
     @raise ApiProblem: it is no query, or takes too much work.
     """
     asked: RuleQuery = call.query
-    saved: SavedRules = call.console.rulebook.saved
+    saved = call.console.rulebook.saved
     with no_query():
         page: RulePage = await call.console.store.read(lambda db: _page(saved, asked, _changes(db)))
     return page

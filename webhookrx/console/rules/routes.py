@@ -23,7 +23,7 @@ from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import FORBIDDEN, NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import YAML, Answer, ApiCall, ApiRoute
 from webhookrx.console.rules.revision_routes import revision_number
-from webhookrx.console.rules.rulebook import PushRequest, Rulebook
+from webhookrx.console.rules.rulebook import PushRequest
 from webhookrx.console.rules.saved import SavedRule
 from webhookrx.management.rule_changes import ListedRule, PushOutcome, RuleList
 from webhookrx.management.rule_documents import rules_yaml
@@ -68,18 +68,13 @@ class QueryVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
     problem: str = ""
 
 
-def _book(call: ApiCall) -> Rulebook:
-    book: Rulebook = call.console.rulebook
-    return book
-
-
 def _may_edit(call: ApiCall) -> None:
     if call.console.settings.read_only_rules:
         raise ApiProblem(FORBIDDEN, "The rules of this console come from pushed files alone.")
 
 
 def _found(call: ApiCall) -> SavedRule:
-    saved = _book(call).saved.rules.get(call.path["name"])
+    saved = call.console.rulebook.saved.rules.get(call.path["name"])
     if saved is None:
         raise ApiProblem(NOT_FOUND, "There is no rule of this name.")
     return saved
@@ -104,14 +99,14 @@ def _answer(saved: SavedRule, status: int = 200, *, as_yaml: bool = False) -> An
 
 
 async def _list(call: ApiCall) -> Answer:
-    saved = _book(call).saved
+    saved = call.console.rulebook.saved
     listed = RuleList(saved.revision, tuple(rule.listed for rule in saved.rules.values()))
     return Answer(listed, etag=f"r{saved.revision}")
 
 
 async def _create(call: ApiCall) -> Answer:
     _may_edit(call)
-    after, name = await _book(call).save(
+    after, name = await call.console.rulebook.save(
         _text(call), author_of(call), name=None, generation=None, as_written=call.yaml is not None
     )
     return _answer(after.rules[name], 201)
@@ -124,7 +119,7 @@ async def _show(call: ApiCall) -> Answer:
 async def _replace(call: ApiCall) -> Answer:
     _may_edit(call)
     generation = etag_number(call, "g")
-    after, name = await _book(call).save(
+    after, name = await call.console.rulebook.save(
         _text(call), author_of(call), name=call.path["name"], generation=generation, as_written=call.yaml is not None
     )
     return _answer(after.rules[name])
@@ -132,11 +127,11 @@ async def _replace(call: ApiCall) -> Answer:
 
 async def _delete(call: ApiCall) -> None:
     _may_edit(call)
-    await _book(call).delete(call.path["name"], author_of(call), etag_number(call, "g"))
+    await call.console.rulebook.delete(call.path["name"], author_of(call), etag_number(call, "g"))
 
 
 async def _file(call: ApiCall) -> Answer:
-    saved = _book(call).saved
+    saved = call.console.rulebook.saved
     # Apart from the reactor: that of many rules takes long.
     text = await call.console.store.read(lambda _: rules_yaml(rule.text for rule in saved.rules.values()).encode())
     return Answer(text, content_type=YAML, etag=f"r{saved.revision}")
@@ -146,7 +141,7 @@ async def _push(call: ApiCall) -> Answer:
     query: PushQuery = call.query
     request = PushRequest(**msgspec.structs.asdict(query))
     data = (call.yaml or "").encode()
-    outcome = await _book(call).push(data, request, call.caller.name, etag_number(call, "r"))
+    outcome = await call.console.rulebook.push(data, request, call.caller.name, etag_number(call, "r"))
     return Answer(outcome, etag=f"r{outcome.revision}")
 
 
@@ -159,7 +154,7 @@ async def _roll_back_rule(call: ApiCall) -> Answer:
     name, generation = call.path["name"], call.body.generation
     read_at = None if call.if_match is None else etag_number(call, "g")
     author = rollback_author(call, generation)
-    after = await _book(call).roll_back(author, name=name, generation=generation, read_at=read_at)
+    after = await call.console.rulebook.roll_back(author, name=name, generation=generation, read_at=read_at)
     return Answer(RuleList(after.revision, tuple(rule.listed for rule in after.rules.values() if rule.name == name)))
 
 
@@ -168,7 +163,7 @@ async def _roll_back_all(call: ApiCall) -> Answer:
     number = revision_number(call)
     read_at = None if call.if_match is None else etag_number(call, "r")
     author = rollback_author(call, number)
-    after = await _book(call).roll_back(author, revision=number, read_at=read_at)
+    after = await call.console.rulebook.roll_back(author, revision=number, read_at=read_at)
     return Answer(
         RuleList(after.revision, tuple(rule.listed for rule in after.rules.values())), etag=f"r{after.revision}"
     )

@@ -10,7 +10,6 @@ from typing import Final
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import CONFLICT, NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import ApiCall, ApiRoute, EventStream
-from webhookrx.console.taps.console_taps import ConsoleTaps
 from webhookrx.console.taps.running_tap import EndsStream, RunningTap, TellsEvent
 from webhookrx.console.taps.tap_order import StartedTap, TapOrder, checked
 
@@ -19,13 +18,13 @@ EVENTS: Final = "text/event-stream"
 
 async def start_tap(call: ApiCall) -> StartedTap:
     """Start a tap."""
-    taps: ConsoleTaps = call.console.taps
+    taps = call.console.taps
     return await taps.begin(call.caller, call.address, checked(call.body))
 
 
 async def show_events(call: ApiCall) -> EventStream:
     """Return what a tap shows, while it runs."""
-    taps: ConsoleTaps = call.console.taps
+    taps = call.console.taps
     tap = _tap(call)
     if tap.is_read:
         raise ApiProblem(CONFLICT, "The events of this tap are being read already.")
