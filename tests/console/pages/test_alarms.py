@@ -261,6 +261,14 @@ class OfRuleTests(AlarmPageCase):
             with self.subTest(when=when):
                 self.assertEqual(expected, is_about_rule(when, "hooks"))
 
+    def test_work(self) -> None:
+        """All terms of one alarm have the work of one: it is done in the reactor, for whoever looks at a rule."""
+        term = "rule =~ '(a|aa)+x{}'"
+        name = "a" * 250
+        self.assertEqual((True, False), is_about_rule(term.format(0), name))
+        many = " OR ".join(term.format(number) for number in range(400))
+        self.assertEqual((False, None), is_about_rule(many, name))
+
 
 class TargetTests(AlarmPageCase):
     """Targets."""

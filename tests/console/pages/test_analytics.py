@@ -16,12 +16,13 @@ from tests.console.pages.paging import PageCase
 from tests.http.wire import Response
 from webhookrx.console.counts import analytics_routes
 from webhookrx.console.counts.count_tables import SeriesLabels
+from webhookrx.console.pages import analytics_question
 from webhookrx.console.pages.analytics_parts import PARTS
 from webhookrx.console.pages.analytics_question import AnalyticsQuestion, shown
 from webhookrx.console.pages.form import Form
 from webhookrx.management.agent_protocol import BUCKETS, CountsReport, SeriesCounts
 from webhookrx.management.rollups import SECOND
-from webhookrx.query import parse
+from webhookrx.query import Query, parse
 
 HOSTILE = "<script>alert(1)</script>\" OR 'x'\u202e"
 
@@ -91,6 +92,16 @@ class QuestionTests(SynchronousTestCase):
             self.assertEqual("", question_of(by=field).narrowed(field, value))
         self.assertEqual("", question_of(query="a = " + "b" * 500).narrowed("rule", "x"))
         self.assertEqual("", question_of(query="a = (").narrowed("rule", "x"))
+        asked: list[str] = []
+
+        def counted(text: str) -> Query:
+            asked.append(text)
+            return parse(text)
+
+        self.patch(analytics_question, "parse", counted)
+        question = question_of(query="a =~ 'once'")
+        self.assertEqual(40, len({question.narrowed("rule", f"r{number}") for number in range(40)}))
+        self.assertEqual(["a =~ 'once'"], asked)
 
     def test_amounts(self) -> None:
         """Amounts have units."""

@@ -14,6 +14,7 @@ from webhookrx.console.pages import alarm_editor, alarm_targets
 from webhookrx.console.pages.alarm_words import KIND, KINDS, STATE_BADGES
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import query_string
+from webhookrx.console.routers.turns import in_turns
 from webhookrx.query import Query, QueryError, parse
 from webhookrx.query.query import compile_tree
 from webhookrx.query.query_lexer import written
@@ -25,6 +26,7 @@ ALARMS_A_PAGE: Final = 40
 
 #: Units of work for one alarm: its query is decided in the reactor.
 _MOST_WORK: Final = 100_000
+_LONGEST_NAME: Final = 253
 
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
 
@@ -77,11 +79,11 @@ async def _states(call: PageCall) -> dict[str, Any]:
 
 async def show_alarms_of_rule(call: PageCall) -> PageAnswer:
     """Show the alarms that are about the connectors of a rule; as a part of a page, if a script asks."""
-    rule = call.query.text("rule")
+    rule = call.query.text("rule")[:_LONGEST_NAME]
     page: AlarmsPage = (await call.api("GET", "/alarms", query={"count": 1})).body
     own: list[ShownAlarm] = []
     also = 0
-    for each in page.alarms:
+    async for each in in_turns(call.console.reactor, page.alarms):
         if "label" in KIND[each.kind].fields or "rule" not in KIND[each.kind].fields:
             continue
         names_it, holds = is_about_rule(each.when, rule)
@@ -118,7 +120,7 @@ def is_about_rule(when: str, rule: str) -> tuple[bool, bool | None]:
     """
     try:
         query = _parsed(when)
-        return any(each.field == "rule" for each in query.fields), _holds(query.tree, rule)
+        return any(each.field == "rule" for each in query.fields), _holds(query.tree, rule, Work(_MOST_WORK))
     except (QueryError, TooMuchWork):
         return False, None
 
@@ -128,17 +130,17 @@ def _parsed(when: str) -> Query:
     return parse(when)
 
 
-def _holds(node: Node, rule: str) -> bool | None:
+def _holds(node: Node, rule: str, work: Work) -> bool | None:
     match node:
         case Everything():
             return True
         case Term() | Exists():
-            return compile_tree(node)({"rule": rule}, Work(_MOST_WORK)) if node.path == ("rule",) else None
+            return compile_tree(node)({"rule": rule}, work) if node.path == ("rule",) else None
         case Not():
-            inner = _holds(node.operand, rule)
+            inner = _holds(node.operand, rule, work)
             return None if inner is None else not inner
         case And() | Or():
-            found = [_holds(each, rule) for each in node.operands]
+            found = [_holds(each, rule, work) for each in node.operands]
             decides = isinstance(node, Or)
             return decides if decides in found else None if None in found else not decides
 

@@ -5,6 +5,7 @@ The question that the page Analytics asks: what its form has, all of which is in
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -155,13 +156,22 @@ class AnalyticsQuestion(msgspec.Struct, frozen=True):
         """Return the path of the page for one value of a label alone; empty where no query has that."""
         if not value or not field or field in _NO_FIELDS or len(self.query) > _LONGEST_NARROWED:
             return ""
+        before = _and_before(self.query)
         try:
-            tree = parse(self.query).tree
             term = f"{written_field(split_path(field))} = {written(value)}"
-        except (QueryError, ValueError):
+        except ValueError:
             return ""
-        before = f"({self.query}) AND " if isinstance(tree, Or) else f"{self.query} AND " if self.query else ""
-        return self.url(query=before + term)
+        return "" if before is None else self.url(query=before + term)
+
+
+@lru_cache(maxsize=16)
+def _and_before(query: str) -> str | None:
+    """Return what stands before another term of a query; None for none. Each row of a table has the same query."""
+    try:
+        tree = parse(query).tree
+    except QueryError:
+        return None
+    return f"({query}) AND " if isinstance(tree, Or) else f"{query} AND " if query else ""
 
 
 def unit_of(measure: str) -> str:
