@@ -177,6 +177,20 @@ class TapTests(BrowserCase):
         self.assertEqual(0, page.locator("#rows article").count())
         self.check_no_errors()
 
+    def test_summary(self) -> None:
+        """What is told of a body beside its differences is one line of text, and not longer than that."""
+        page = self.signed_in()
+        page.goto(f"{self.url}/tap")
+        for body, line in (
+            ("' a\\n  b '", "a b"),
+            ("{a: ['x', 1]}", '{"a":["x",1]}'),
+            ("'x'.repeat(300)", "x" * 200 + "…"),
+            ("'a\\u202eb'", "a\\u202eb"),
+            ("undefined", ""),
+        ):
+            self.assertEqual(line, page.evaluate(f"TapText.summary({body})"), body)
+        self.check_no_errors()
+
     def test_not_allowed(self) -> None:
         """Who may not tap sees no link to it, and is told so at its address."""
         password = "correct horse battery"
@@ -214,6 +228,22 @@ class RouterTests(BrowserCase):
             router.spawn()
         page.get_by_text("Away since").wait_for(state="detached", timeout=UNTIL_AWAY)
         self.check_no_errors()
+
+
+class UnreachedTests(BrowserCase):
+    """A console that does not answer."""
+
+    def test_unreached(self) -> None:
+        """A page whose console is away says that it is old, until the console answers again."""
+        context = self.context()
+        page = sign_in(context, self.url)
+        page.goto(f"{self.url}/routers/{self.fleet.routers[0].name}")
+        page.get_by_text("messages/s").first.wait_for()
+        context.set_offline(True)
+        page.get_by_role("alert").get_by_text("can't be reached").wait_for()
+        context.set_offline(False)
+        page.locator("#unreached").wait_for(state="detached")
+        self.assertTrue(all("fetch" in each or "net::" in each for each in self.chromium.errors), self.chromium.errors)
 
 
 class FirstStepsTests(BrowserCase):

@@ -41,6 +41,20 @@
     }
   }
 
+  // While the console does not answer, what is shown is old: parts that come by themselves ask again and again.
+  function tellUnreached() {
+    const note = document.createElement("p");
+    note.id = "unreached";
+    note.className = "notice bad";
+    note.setAttribute("role", "alert");
+    document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
+      if (!ctx?.request || ctx.response || note.isConnected) return;
+      note.textContent = `The console can't be reached since ${shown.format(new Date())}: what is shown here is old.`;
+      document.querySelector("main").prepend(note);
+    });
+    document.addEventListener("htmx:after:request", () => note.remove());
+  }
+
   function isWriting(element) {
     return element.matches("input, select, textarea, [contenteditable]");
   }
@@ -94,6 +108,7 @@
     localTimes(document);
     secretOfLink();
     themeAtOnce();
+    tellUnreached();
     keys();
     toFirstError();
     for (const button of document.querySelectorAll("[data-copy]")) button.hidden = false;

@@ -84,7 +84,9 @@ document.addEventListener("DOMContentLoaded", () => {
       const words = row.cut ? "As far as it is shown, output is the same as input:" : "Output is the same as input:";
       if (input === output) return make("div", {}, make("p", { class: "quiet" }, words), block("output", same(output)));
       const lines = TapText.compared(input, output);
-      return block("from input to output", TapText.near(lines), lines);
+      // What is the same is left out, so that nothing else says which message it is.
+      const body = run?.fields.length ? "" : TapText.summary(row.input.log?.body ?? row.input.body);
+      return make("div", {}, body ? make("p", { class: "mono wrap", title: "the body as it was received" }, body) : "", block("from input to output", TapText.near(lines), lines));
     }
     const box = make("div", { class: points.length > 1 && view !== "output" ? "halves" : "" });
     for (const point of points) {
@@ -222,7 +224,8 @@ document.addEventListener("DOMContentLoaded", () => {
         const { connectors } = await (await call("GET", `/routers/${encodeURIComponent(row.router)}/connectors`)).json();
         const rule = connectors.find((each) => each.name === row.source)?.rule;
         const listed = rule ? await (await call("GET", `/rules/${encodeURIComponent(rule)}`)).json() : {};
-        rules.set(key, { rule, path: listed.document?.paths?.find((path) => /^\/[\w./~%-]*$/.test(path)) });
+        const paths = [listed.document?.paths ?? (listed.document ? "/events" : [])].flat();
+        rules.set(key, { rule, path: paths.find((path) => /^\/[\w./~%-]*$/.test(path)) });
       } catch {
         // It is for a person to write.
       }
@@ -394,7 +397,7 @@ document.addEventListener("DOMContentLoaded", () => {
     box.setAttribute("role", "alert");
     for (const field of form.querySelectorAll("[aria-invalid]")) field.removeAttribute("aria-invalid");
     if (!problem) return;
-    const text = problem.detail ?? "";
+    const text = problem.left_out?.length ? "Below is why." : (problem.detail ?? "");
     box.replaceChildren(make("p", {}, make("strong", {}, problem.title ?? `The console answered ${status}.`), " ", foreign(text)));
     if (problem.paths?.length) box.append(make("p", {}, "Put these files in place, then start again: ", ...pathsOf(problem.paths)));
     if (status === 401) box.append(make("p", {}, make("a", { href: `/sign-in?next=${encodeURIComponent(location.pathname + location.search)}` }, "Sign in again")));

@@ -5,6 +5,7 @@
 const TapText = (() => {
   const LINES = 40; // of a message that are shown at once
   const LENGTH = 300; // characters of a line
+  const SUMMARY = 200; // characters of a body in a line
   const PAIRS = 250000; // of lines that are compared
   const NEAR = 2; // lines that are the same around those that are not
   const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
@@ -32,6 +33,13 @@ const TapText = (() => {
 
   function pretty(value) {
     return visible(JSON.stringify(value, null, 2) ?? "");
+  }
+
+  // The beginning of a body, in one line.
+  function summary(body) {
+    if (body === undefined || body === null) return "";
+    const text = visible(plain(body)).replace(/\s+/g, " ").trim();
+    return text.length > SUMMARY ? `${text.slice(0, SUMMARY)}…` : text;
   }
 
   // The fields that are to be shown: names with dots between, and names may have dots themselves.
@@ -211,5 +219,5 @@ const TapText = (() => {
     return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'"'"'`)}'`)).join(" ");
   }
 
-  return { at, compared, cut, joined, masked, near, number, parse, pick, pretty, quoted, request, shell, size, visible };
+  return { at, compared, cut, joined, masked, near, number, parse, pick, pretty, quoted, request, shell, size, summary, visible };
 })();
