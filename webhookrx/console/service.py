@@ -4,7 +4,6 @@ The service of a console: its store, its parts and its endpoints, with signals a
 
 from __future__ import annotations
 
-import gc
 import os
 import time
 from contextlib import suppress
@@ -21,6 +20,7 @@ from twisted.web.resource import IResource
 from webhookrx.console.api.dispatch import CONSOLE_LIMITS, FOR_SMALL_BODIES, MOST_BODIES
 from webhookrx.console.body_room import BodyRoom
 from webhookrx.console.console import Console
+from webhookrx.console.lasting_objects import LastingObjects
 from webhookrx.console.parts import add_parts
 from webhookrx.console.settings import ConsoleSettings
 from webhookrx.console.status import CONSOLE_METRICS, ConsoleStatus, console_health, fleet_status
@@ -74,6 +74,7 @@ class ConsoleService(Service):
         self._listeners = Listeners(reactor, BodyRoom(MOST_BODIES, FOR_SMALL_BODIES), self._traffic, CONSOLE_LIMITS)
         self._admin = Admin(reactor, self._pages)
         self._admin.listeners.commit(self._admin.plan(settings.admin))
+        self._lasting = LastingObjects(reactor.seconds)
         self._ticker = Ticker(reactor, self._tick)
         self._signals = Signals(
             reactor,
@@ -113,9 +114,8 @@ class ConsoleService(Service):
             self._begun.append(part)
             await part.start()
         await self.store.read(newest_revision)
-        # The objects of the start stay; the garbage collector need not look at them, while nobody is served.
-        gc.collect()
-        gc.freeze()
+        # While nobody is served.
+        self._lasting.start()
         self._listen()
         self.phase = Phase.RUNNING
         _log.info("{version}", version=version_line())
@@ -176,6 +176,8 @@ class ConsoleService(Service):
         self._traffic.report_held_back()
         for part in self._begun:
             part.tick()
+        if self.phase is Phase.RUNNING:
+            self._lasting.tick()
         self._notifier.tick(alive=True)
 
     def hang_up(self) -> None:
