@@ -15,9 +15,10 @@ from typing import Final
 
 import msgspec
 
-from webhookrx.console.counts.analytics import CountRange, Measure, read_counts
+from webhookrx.console.counts.analytics import CountRange, read_counts
 from webhookrx.console.counts.count_reading import TimeLimit
 from webhookrx.console.counts.count_tables import CountWrites, SeriesKey, SeriesLabels, write_counts
+from webhookrx.console.counts.group_sums import GroupMeasure
 from webhookrx.console.store.database import StoreReader, StoreWriter
 from webhookrx.management.agent_body import read_body
 from webhookrx.management.agent_protocol import (
@@ -34,7 +35,7 @@ PRODUCTS: Final = 20
 CONNECTORS: Final = 20
 """Of a router."""
 
-QUESTIONS: Final[tuple[tuple[str, str, Measure, bool], ...]] = (
+QUESTIONS: Final[tuple[tuple[str, str, GroupMeasure, bool], ...]] = (
     ("", "connector.labels.product", "messages", True),
     ("", "router", "messages", True),
     ("", "connector.name", "messages", True),

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import sqlite3
 from os.path import abspath
+from typing import get_args
 
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -14,14 +15,13 @@ from webhookrx.console.counts import analytics
 from webhookrx.console.counts.analytics import (
     CountAnswer,
     CountRange,
-    Measure,
-    measured,
     needs_routers,
     read_counts,
     read_last,
 )
 from webhookrx.console.counts.count_reading import TimeLimit, TookTooLong
 from webhookrx.console.counts.count_tables import CountWrites, SeriesKey, SeriesLabels, write_counts
+from webhookrx.console.counts.group_sums import GroupMeasure, measured
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import BUCKETS
 from webhookrx.management.rollups import ROLLUP_STEPS, CountedPart
@@ -59,12 +59,14 @@ class AnalyticsTests(SynchronousTestCase):
         last = {key: START + 60.5 * number for number, key in enumerate(known)}
         self.store.writer.write(lambda transaction: write_counts(transaction, CountWrites(parts, known, last, {})))
 
-    def ask(self, query: str = "", by: str = "", measure: Measure = "messages", **more: object) -> CountAnswer:
+    def ask(self, query: str = "", by: str = "", measure: GroupMeasure = "messages", **more: object) -> CountAnswer:
         """Ask for the last hour."""
         asked = CountRange(query=parse(query), by=by, **({"start": START, "end": NOW} | more))  # type: ignore[arg-type]
         return self.store.reader.read(lambda db: read_counts(db, asked, measure, NOW, TimeLimit(60.0)))
 
-    def totals(self, query: str = "", by: str = "", measure: Measure = "messages") -> list[tuple[str, float | None]]:
+    def totals(
+        self, query: str = "", by: str = "", measure: GroupMeasure = "messages"
+    ) -> list[tuple[str, float | None]]:
         """The groups and their totals."""
         return [(group.value, group.total) for group in self.ask(query, by, measure).groups]
 
@@ -139,6 +141,37 @@ class AnalyticsTests(SynchronousTestCase):
         self.assertEqual([(START + 60, 2), (START + 120, 4)], list(points.items()))
         self.assertEqual([7], list(self.ask(step=ROLLUP_STEPS[2]).groups[0].points.values()))
         self.assertEqual([], self.ask(end=START).groups)
+
+    def test_totals_alone(self) -> None:
+        """Without points, totals are the same; of many groups, too, most of which are summed up as one."""
+        for measure in get_args(GroupMeasure):
+            for most in (50, 1):
+                self.patch(analytics, "MOST_GROUPS", most)
+                for by in ("connector.name", "reason", "router"):
+                    asked = CountRange(query=parse(""), by=by, start=START, end=NOW)
+                    found, totals = (
+                        self.store.reader.read(
+                            lambda db, asked=asked, measure=measure, points=points: read_counts(
+                                db, asked, measure, NOW, TimeLimit(60.0), with_points=points
+                            )
+                        ).groups
+                        for points in (True, False)
+                    )
+                    self.assertEqual(
+                        [(each.value, each.total) for each in found], [(each.value, each.total) for each in totals]
+                    )
+
+    def test_points_of_others(self) -> None:
+        """What is summed up as one has points, too, of which there is nothing where nothing was counted."""
+        self.patch(analytics, "MOST_GROUPS", 1)
+        self.assertEqual(
+            [{START + 120: 4}, {START: 1, START + 60: 2}],
+            [each.points for each in self.ask("", "connector.name").groups],
+        )
+        self.assertEqual(
+            [{START + 120: BOUNDS[0] / 2}, {START: BOUNDS[0] / 2, START + 60: BOUNDS[0] / 2}],
+            [each.points for each in self.ask("", "rule", "p50").groups][::-1],
+        )
 
     def test_few_of_many(self) -> None:
         """A few of very many series are looked for one by one, and found as by reading all; only they are counted."""

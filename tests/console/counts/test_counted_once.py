@@ -17,10 +17,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.console.direct_store import DirectStore
 from webhookrx.agent.reports import Reports, ToldState
-from webhookrx.console.counts.analytics import CountRange, Measure, read_counts
+from webhookrx.console.counts.analytics import CountRange, read_counts
 from webhookrx.console.counts.console_counts import ConsoleCounts
 from webhookrx.console.counts.count_reading import TimeLimit
 from webhookrx.console.counts.count_tables import SeriesLabels
+from webhookrx.console.counts.group_sums import GroupMeasure
 from webhookrx.errors import StoreFull
 from webhookrx.management.agent_protocol import AppliedState, GateState, RouterFacts, RouterReport, SeriesCounts
 from webhookrx.management.rollups import MOST_STARTS, ROLLUP_STEPS, SECOND
@@ -29,7 +30,7 @@ from webhookrx.query import parse
 BEGIN = 1_800_000_000
 ROUTERS = ("fra", "ams")
 CONNECTORS = ("a", "b")
-MEASURES: tuple[Measure, ...] = ("messages", "bytes", "answers", "refused", "dropped", "text_bodies")
+MEASURES: tuple[GroupMeasure, ...] = ("messages", "bytes", "answers", "refused", "dropped", "text_bodies")
 
 
 def labels(router: str, connector: str) -> SeriesLabels:
@@ -160,7 +161,7 @@ class PlayedFleet:
             case "router's clock":
                 router.skew = (amount - 50) * 30
 
-    def expected(self, measure: Measure) -> int:
+    def expected(self, measure: GroupMeasure) -> int:
         """All that was told, added up."""
         total = 0
         for report in self.told.values():
@@ -177,7 +178,7 @@ class PlayedFleet:
                 }[measure]
         return total
 
-    def found(self, measure: Measure, by: str, step: int) -> float:
+    def found(self, measure: GroupMeasure, by: str, step: int) -> float:
         """All that analytics say."""
         start, end = BEGIN - 7200, BEGIN + 20_000
         asked = CountRange(query=parse(""), start=start, end=end, by=by, step=ROLLUP_STEPS[step])

@@ -5,24 +5,22 @@ Analytics: sums of what was counted, by time and by the value of a label.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
-from msgspec import structs
 
-from webhookrx.console.counts.count_reading import TimeLimit, WantedSums, read_plain, read_whole, rows_of_a_step
+from webhookrx.console.counts.count_reading import TimeLimit, WantedSums, read_whole, rows_of_a_step
 from webhookrx.console.counts.count_tables import KnownSeries, SeriesLabels, read_series
+from webhookrx.console.counts.group_sums import GROUP_SUMS, GroupMeasure, measured
 from webhookrx.errors import REASONS, ConfigError
-from webhookrx.management.rollups import MOST_ROWS, ROLLUP_STEPS, CountedPart, RollupStep, answer_quantile, step_for
+from webhookrx.management.rollups import MOST_ROWS, ROLLUP_STEPS, CountedPart, RollupStep, step_for
 from webhookrx.message.fields import MISSING, get_field, split_path
 from webhookrx.query import ANY, Query
 from webhookrx.regex import RegexTooCostly
 from webhookrx.work import TooMuchWork
 
-Measure: TypeAlias = Literal[
-    "messages", "bytes", "answers", "refused", "dropped", "text_bodies", "p50", "p99", "last_message"
-]
+Measure: TypeAlias = GroupMeasure | Literal["last_message"]
 StepName: TypeAlias = Literal["", "1m", "10m", "1h", "1d"]
 
 MOST_GROUPS: Final = 50
@@ -39,9 +37,6 @@ STATUS: Final = "status"
 _CLASSES: Final = {reason.word: f"{reason.status // 100}xx" for reason in REASONS}
 _TAKEN: Final = "2xx"
 _UNKNOWN_CLASS: Final = "other"
-
-_PLAIN: Final = ("messages", "bytes")
-"""Measures that have columns of their own."""
 
 _OF_CUBE: Final = frozenset(
     prefix + field
@@ -93,24 +88,6 @@ class CountAnswer(msgspec.Struct, frozen=True):
     groups: list[CountGroup]
 
 
-def measured(part: CountedPart, measure: Measure) -> float | None:
-    """Return one measure; C{p50} and C{p99} are seconds, and None without answers."""
-    match measure:
-        case "messages" | "bytes" | "dropped" | "text_bodies":
-            count: int = getattr(part, measure)
-            return count
-        case "answers":
-            return sum(part.answers) + sum(part.refused.values())
-        case "refused":
-            return sum(part.refused.values())
-        case "p50":
-            return answer_quantile(part.answers, 0.5)
-        case "p99":
-            return answer_quantile(part.answers, 0.99)
-        case "last_message":
-            return None
-
-
 def needs_routers(query: Query, by: str) -> bool:
     """Tell whether labels are asked for that the cube of all routers lacks."""
     fields = {use.field for use in query.fields} | ({by} if by else set())
@@ -120,16 +97,19 @@ def needs_routers(query: Query, by: str) -> bool:
 def read_counts(
     db: sqlite3.Connection,
     asked: CountRange,
-    measure: Measure,
+    measure: GroupMeasure,
     now: int,
     limit: TimeLimit,
     steps: Sequence[RollupStep] = ROLLUP_STEPS,
+    *,
+    with_points: bool = True,
 ) -> CountAnswer:
     """
     Read what was counted. It may take seconds: call it by C{ConsoleStore.read}.
 
     @param measure: any but C{last_message}; see L{read_last}.
     @param steps: those of L{ROLLUP_STEPS}, as long as they are kept now.
+    @param with_points: groups have points; without, it takes less time.
     @raise ConfigError: it would read more than L{MOST_ROWS} rows, or the query has too much to do with a label; the
         sentence says what to ask for.
     @raise webhookrx.console.counts.count_reading.TookTooLong: the time is over.
@@ -142,23 +122,15 @@ def read_counts(
         for each in read_series(db, of_routers=of_routers):
             limit.check()
             known += 1
-            if _matches(asked.query, each):
+            if not asked.query.text or _matches(asked.query, each):
                 places[each.number] = values.setdefault(_value(each.labels, asked.by), len(values))
         step = _step(asked, len(places), known, now, steps)
         wanted = WantedSums(of_routers, step, asked.start, asked.end, places, known)
-        is_plain = measure in _PLAIN and asked.by not in (REASON, STATUS)
-        read = read_plain if is_plain else read_whole
-        groups: dict[str, dict[int, CountedPart]] = {}
-        names = list(values)
-        for at, place, part in read(db, wanted):
-            for value, share in _shares(part, names[place], asked.by):
-                points = groups.setdefault(value, {})
-                known_part = points.get(at)
-                if known_part is None:
-                    points[at] = share
-                else:
-                    known_part.add(share)
-    return CountAnswer(step, len(places), _told(groups, measure))
+        if asked.by in (REASON, STATUS):
+            groups = _by_refusal(db, wanted, asked.by, measure)
+        else:
+            groups = _by_label(db, wanted, list(values), measure, with_points=with_points)
+    return CountAnswer(step, len(places), groups)
 
 
 def read_last(db: sqlite3.Connection, query: Query, by: str, limit: TimeLimit) -> CountAnswer:
@@ -173,7 +145,7 @@ def read_last(db: sqlite3.Connection, query: Query, by: str, limit: TimeLimit) -
     with limit.bounds(db):
         for each in read_series(db, of_routers=needs_routers(query, by)):
             limit.check()
-            if _matches(query, each):
+            if not query.text or _matches(query, each):
                 series += 1
                 value = _value(each.labels, by)
                 found[value] = max(found.get(value, 0.0), each.last)
@@ -208,21 +180,68 @@ def _value(labels: SeriesLabels, by: str) -> str:
     return str(value) if isinstance(value, str | int) and value is not MISSING else ""
 
 
-def _shares(part: CountedPart, value: str, by: str) -> Iterator[tuple[str, CountedPart]]:
-    if by == REASON:
-        for reason, count in part.refused.items():
-            yield reason, CountedPart(refused={reason: count})
-    elif by == STATUS:
-        taken = structs.replace(part, refused={})
-        if taken:
-            yield _TAKEN, taken
-        for reason, count in part.refused.items():
-            yield _CLASSES.get(reason, _UNKNOWN_CLASS), CountedPart(refused={reason: count})
+def _by_label(
+    db: sqlite3.Connection, wanted: WantedSums, names: Sequence[str], measure: GroupMeasure, *, with_points: bool
+) -> list[CountGroup]:
+    """
+    Return the groups by their measure, those with the most first; all past L{MOST_GROUPS} as one.
+
+    Of many groups, most of which are summed up as one, only the totals are read before it is known which those are.
+    """
+    sums = GROUP_SUMS[measure]
+    points: dict[int, dict[int, Any]] = {}
+    if with_points and len(names) <= MOST_GROUPS + 1:
+        points = sums.points(db, wanted)
+        totals = {place: sums.total(each.values()) for place, each in points.items()}
     else:
-        yield value, part
+        totals = sums.totals(db, wanted)
+    shown = {place: sums.shown(total) for place, total in totals.items()}
+    ordered = sorted(totals, key=lambda place: (-(shown[place] or 0), names[place]))
+    first, others = ordered[:MOST_GROUPS], ordered[MOST_GROUPS:]
+    if with_points and not points:
+        ranks = {place: rank for rank, place in enumerate(first)}
+        of = {number: ranks.get(place, MOST_GROUPS) for number, place in wanted.places.items() if place in totals}
+        ranked = sums.points(db, wanted._replace(places=of))
+        points = {place: ranked.get(rank, {}) for place, rank in ranks.items()}
+        rest = ranked.get(MOST_GROUPS, {})
+    else:
+        rest = {}
+        for place in others:
+            for at, amount in points.get(place, {}).items():
+                rest[at] = sums.total([rest[at], amount]) if at in rest else amount
+
+    def told(amounts: dict[int, Any]) -> dict[int, float | None]:
+        return {at: sums.shown(amounts[at]) for at in sorted(amounts)}
+
+    groups = [CountGroup(names[place], shown[place], told(points.get(place, {}))) for place in first]
+    if others:
+        groups.append(CountGroup(OTHER_VALUES, sums.shown(sums.total(totals[place] for place in others)), told(rest)))
+    return groups
 
 
-def _told(groups: dict[str, dict[int, CountedPart]], measure: Measure) -> list[CountGroup]:
+def _by_refusal(db: sqlite3.Connection, wanted: WantedSums, by: str, measure: GroupMeasure) -> list[CountGroup]:
+    """Return the reasons for refusals, or the classes of statuses, as groups."""
+    groups: dict[str, dict[int, CountedPart]] = {}
+    for at, _, part in read_whole(db, wanted):
+        refused, part.refused = part.refused, {}
+        if by == STATUS and part:
+            _add(groups, _TAKEN, at, part)
+        for reason, count in refused.items():
+            value = reason if by == REASON else _CLASSES.get(reason, _UNKNOWN_CLASS)
+            _add(groups, value, at, CountedPart(refused={reason: count}))
+    return _told(groups, measure)
+
+
+def _add(groups: dict[str, dict[int, CountedPart]], value: str, at: int, part: CountedPart) -> None:
+    points = groups.setdefault(value, {})
+    known = points.get(at)
+    if known is None:
+        points[at] = part
+    else:
+        known.add(part)
+
+
+def _told(groups: dict[str, dict[int, CountedPart]], measure: GroupMeasure) -> list[CountGroup]:
     """Return the groups by their measure, those with the most first; all past L{MOST_GROUPS} as one."""
     totals = {value: measured(_sum(points.values()), measure) for value, points in groups.items()}
     ordered = sorted(groups, key=lambda value: (-(totals[value] or 0), value))
@@ -236,7 +255,7 @@ def _told(groups: dict[str, dict[int, CountedPart]], measure: Measure) -> list[C
     return told
 
 
-def _points(parts: dict[int, CountedPart], measure: Measure) -> dict[int, float | None]:
+def _points(parts: dict[int, CountedPart], measure: GroupMeasure) -> dict[int, float | None]:
     return {at: measured(parts[at], measure) for at in sorted(parts)}
 
 

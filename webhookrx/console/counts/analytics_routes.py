@@ -134,7 +134,8 @@ def _totals(found: CountAnswer) -> TopAnswer:
 async def _answered(call: ApiCall, shown: Callable[[CountAnswer], AnalyticsAnswer | TopAnswer]) -> Answer:
     """Read and encode in the thread of the store: there may be some ten thousand points."""
     asked: TopQuery = call.query
-    read = _reading(asked, int(call.console.clock()), call.console.live.retention.steps)
+    with_points = shown is _with_points
+    read = _reading(asked, int(call.console.clock()), call.console.live.retention.steps, with_points=with_points)
     # It goes on while others are answered first, so that many questions keep nobody waiting for longer.
     limit = TimeLimit(LONGEST_QUESTION)
     as_csv = asked.format == "csv" or (not asked.format and CSV_TYPE in call.accepted)
@@ -142,7 +143,7 @@ async def _answered(call: ApiCall, shown: Callable[[CountAnswer], AnalyticsAnswe
     def work(db: sqlite3.Connection) -> bytes:
         found = read(db, limit)
         if as_csv:
-            return csv_of(found, asked.measure, with_points=shown is _with_points)
+            return csv_of(found, asked.measure, with_points=with_points)
         return msgspec.json.encode(shown(found))
 
     try:
@@ -162,7 +163,7 @@ async def _answered(call: ApiCall, shown: Callable[[CountAnswer], AnalyticsAnswe
 
 
 def _reading(
-    asked: TopQuery, now: int, steps: Sequence[RollupStep]
+    asked: TopQuery, now: int, steps: Sequence[RollupStep], *, with_points: bool
 ) -> Callable[[sqlite3.Connection, TimeLimit], CountAnswer]:
     """
     Return what reads the answer.
@@ -178,7 +179,8 @@ def _reading(
         raise ApiProblem(BAD_CALL, "The time ends before it begins: from is a moment before to.")
     step = next((each for each in ROLLUP_STEPS if each.name == asked.step), None)
     wanted = CountRange(query=query, start=start, end=end, by=asked.by, step=step)
-    return lambda db, limit: read_counts(db, wanted, asked.measure, now, limit, steps)
+    measure = asked.measure
+    return lambda db, limit: read_counts(db, wanted, measure, now, limit, steps, with_points=with_points)
 
 
 def _checked(asked: TopQuery) -> Query:

@@ -8,7 +8,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -16,19 +16,26 @@ from webhookrx.console.counts.count_tables import unpacked_part
 from webhookrx.errors import WebhookrxError
 from webhookrx.management.rollups import CountedPart, RollupStep
 
+PlainMeasure: TypeAlias = Literal["messages", "bytes"]
+"""Measures that have columns of their own."""
+
 SEEK_COST: Final = 4
 """Rows that can be read one after the other in the time in which one is looked for."""
 
 _STEPS_BETWEEN_LOOKS: Final = 10_000
 """Instructions of SQLite after which it looks at the time: less than a millisecond."""
 
-_SCAN: Final = "SELECT {columns} FROM {table} AS part WHERE at >= ? AND at < ? AND place_of(series) IS NOT NULL"
-#: Moments and series come as JSON: a statement has some thousand parameters at most. C{CROSS JOIN} keeps the order.
+#: Moments and series come as JSON: a statement has some thousand parameters at most. SQLite joins them by itself, so
+#: that no thread holds the interpreter for each row. C{CROSS JOIN} keeps the order.
+_WANTED: Final = (
+    "WITH wanted(series, place) AS MATERIALIZED (SELECT CAST(key AS INTEGER), value FROM json_each(:places)),"
+    " moment(at) AS MATERIALIZED (SELECT value FROM json_each(:moments)) SELECT {columns}"
+)
+_SCAN: Final = (
+    " FROM {table} AS part CROSS JOIN wanted ON wanted.series = part.series WHERE part.at >= :start AND part.at < :end"
+)
 _SEEK: Final = (
-    "WITH moment(at) AS MATERIALIZED (SELECT value FROM json_each(?)),"
-    " wanted(series) AS MATERIALIZED (SELECT value FROM json_each(?))"
-    " SELECT {columns} FROM moment CROSS JOIN wanted"
-    " CROSS JOIN {table} AS part ON part.at = moment.at AND part.series = wanted.series"
+    " FROM moment CROSS JOIN wanted CROSS JOIN {table} AS part ON part.at = moment.at AND part.series = wanted.series"
 )
 
 
@@ -99,26 +106,33 @@ def rows_of_a_step(wanted: int, known: int) -> int:
     return min(known, wanted * SEEK_COST)
 
 
-def read_plain(db: sqlite3.Connection, wanted: WantedSums) -> Iterator[tuple[int, int, CountedPart]]:
-    """Yield moment, group and sum of messages and bytes alone: SQLite adds them up."""
-    columns = "part.at, place_of(part.series), sum(part.messages), sum(part.bytes)"
-    for at, place, messages, size in _rows(db, wanted, columns, " GROUP BY 1, 2"):
-        yield at, place, CountedPart(messages, size)
+def read_sums(db: sqlite3.Connection, wanted: WantedSums, column: PlainMeasure) -> Iterator[tuple[int, int, int]]:
+    """Yield moment, group and sum of a measure with a column of its own: SQLite adds them up."""
+    yield from _rows(db, wanted, f"part.at, wanted.place, sum(part.{column})", " GROUP BY 1, 2")
+
+
+def read_totals(db: sqlite3.Connection, wanted: WantedSums, column: PlainMeasure) -> Iterator[tuple[int, int]]:
+    """Yield group and sum of the whole time; see L{read_sums}."""
+    yield from _rows(db, wanted, f"wanted.place, sum(part.{column})", " GROUP BY 1")
+
+
+def read_packed(db: sqlite3.Connection, wanted: WantedSums) -> Iterator[tuple[int, int, bytes | None]]:
+    """Yield moment, group and what has no column of its own, as it is written, for each row; None for nothing."""
+    yield from _rows(db, wanted, "part.at, wanted.place, part.other", "")
 
 
 def read_whole(db: sqlite3.Connection, wanted: WantedSums) -> Iterator[tuple[int, int, CountedPart]]:
     """Yield moment, group and all that a row has, for each row."""
-    columns = "part.at, place_of(part.series), part.messages, part.bytes, part.other"
+    columns = "part.at, wanted.place, part.messages, part.bytes, part.other"
     for at, place, messages, size, rest in _rows(db, wanted, columns, ""):
         yield at, place, unpacked_part(messages, size, rest)
 
 
 def _rows(db: sqlite3.Connection, wanted: WantedSums, columns: str, more: str) -> sqlite3.Cursor:
-    db.create_function("place_of", 1, wanted.places.get, deterministic=True)
     table = f"{'roll' if wanted.of_routers else 'cube'}_{wanted.step.name}"
     first = wanted.start - wanted.start % wanted.step.seconds
-    if len(wanted.places) * SEEK_COST < wanted.known:
-        moments = list(range(first, wanted.end, wanted.step.seconds))
-        statement = _SEEK.format(columns=columns, table=table) + more
-        return db.execute(statement, [msgspec.json.encode(each).decode() for each in (moments, list(wanted.places))])
-    return db.execute(_SCAN.format(columns=columns, table=table) + more, (first, wanted.end))
+    seeks = len(wanted.places) * SEEK_COST < wanted.known
+    moments = list(range(first, wanted.end, wanted.step.seconds)) if seeks else []
+    statement = (_WANTED + (_SEEK if seeks else _SCAN)).format(columns=columns, table=table) + more
+    places, at = (msgspec.json.encode(each).decode() for each in (wanted.places, moments))
+    return db.execute(statement, {"places": places, "moments": at, "start": first, "end": wanted.end})

@@ -89,10 +89,15 @@ class CountWrites(NamedTuple):
     starts: Mapping[str, Mapping[int, CountedStart]]
 
 
-class _Rest(msgspec.Struct, array_like=True, gc=False):
-    """What a row has in C{other}; see L{CountedPart}. An older version has written the first three alone."""
+class RowAnswers(msgspec.Struct, array_like=True, gc=False):
+    """The first that a row has in C{other}: answers by the bucket of their time."""
 
     answers: list[int]
+
+
+class RowRest(RowAnswers, array_like=True, gc=False):
+    """What a row has in C{other}; see L{CountedPart}. An older version has written the first three alone."""
+
     answer_seconds: float
     refused: dict[str, int]
     dropped: int = 0
@@ -104,7 +109,8 @@ _SERIES_KEPT: Final = 2 * _DAY
 """Seconds for which a series is kept once all its sums are gone."""
 
 _pack: Final = msgspec.msgpack.encode
-_unpack_rest: Final = msgspec.msgpack.Decoder(_Rest).decode
+unpacked_rest: Final = msgspec.msgpack.Decoder(RowRest).decode
+unpacked_answers: Final = msgspec.msgpack.Decoder(RowAnswers).decode
 _decode_labels: Final = msgspec.json.Decoder(SeriesLabels).decode
 _unpack_start: Final = msgspec.msgpack.Decoder(CountedStart).decode
 
@@ -231,14 +237,14 @@ def _add(sums: dict[int, CountedPart], parts: Iterable[tuple[int, CountedPart]])
 def _packed_rest(part: CountedPart) -> bytes | None:
     if not any(part.answers) and not part.refused and not part.dropped and not part.text_bodies:
         return None
-    return _pack(_Rest(part.answers, part.answer_seconds, part.refused, part.dropped, part.text_bodies))
+    return _pack(RowRest(part.answers, part.answer_seconds, part.refused, part.dropped, part.text_bodies))
 
 
 def unpacked_part(messages: int, size: int, packed: bytes | None) -> CountedPart:
     """Return the sum of a row, of its columns C{messages}, C{bytes} and C{other}."""
     if packed is None:
         return CountedPart(messages, size)
-    rest = _unpack_rest(packed)
+    rest = unpacked_rest(packed)
     return CountedPart(messages, size, rest.answers, rest.answer_seconds, rest.refused, rest.dropped, rest.text_bodies)
 
 
