@@ -19,14 +19,15 @@ from webhookrx.console.pages.rule_form import (
     RuleDraft,
     RuleValues,
     StepText,
-    document_of,
+    draft_in,
     draft_of,
     of_kind,
     rule_document,
     values_in,
     with_values,
 )
-from webhookrx.console.pages.rule_rows import acted, field_notes, is_action, volume_argument, written_rows
+from webhookrx.console.pages.rule_rows import acted, field_notes, is_action, written_rows
+from webhookrx.management.volumes import volume_argument
 from webhookrx.router.rules.rule import DEFAULT_PATHS
 from webhookrx.router.rules.rules_file import read_rule
 from webhookrx.router.steps.step import KINDS
@@ -98,7 +99,7 @@ def form(fields: list[tuple[str, str]]) -> Form:
 
 def returned(draft: RuleDraft, **changed: Any) -> RuleDraft:
     """Return the draft of the form with a draft."""
-    return document_of(form(sent(draft, **changed)))
+    return draft_in(form(sent(draft, **changed)))
 
 
 class RuleFormTests(SynchronousTestCase):
@@ -150,10 +151,10 @@ class RuleFormTests(SynchronousTestCase):
         self.assertTrue(draft.both)
         self.assertEqual((text, "other"), (draft.text, draft.values.name))
         fields = sent(draft_of(RULE), yaml=text, name="other")
-        self.assertEqual("8444", document_of(form(fields), "yaml").values.port)
-        self.assertEqual("other", document_of(form(fields), "form").values.name)
-        self.assertEqual("other", document_of(form([*fields, ("edited", "form")])).values.name)
-        self.assertFalse(document_of(form([*fields, ("edited", "yaml")])).both)
+        self.assertEqual("8444", draft_in(form(fields), "yaml").values.port)
+        self.assertEqual("other", draft_in(form(fields), "form").values.name)
+        self.assertEqual("other", draft_in(form([*fields, ("edited", "form")])).values.name)
+        self.assertFalse(draft_in(form([*fields, ("edited", "yaml")])).both)
 
     def test_unreadable(self) -> None:
         """YAML that can't be read is kept, while the form waits with what it was before."""
@@ -228,7 +229,7 @@ class RuleFormTests(SynchronousTestCase):
         fields = [
             (name, "unset" if (name, value) == ("step_kind", "set") else value) for name, value in sent(draft_of(RULE))
         ]
-        draft = document_of(form(fields))
+        draft = draft_in(form(fields))
         self.assertEqual(("unset", "meta.a = b"), (draft.values.steps[0].kind, draft.values.steps[0].condition))
 
     @settings(max_examples=60, deadline=None)
@@ -300,7 +301,7 @@ class RuleRowTests(SynchronousTestCase):
             ("/etc/webhookrx/tls/key.pem", ""),
             ("/etc/webhookrx/tls/more/key.pem", ""),
             ("/etc/webhookrx/tls/../key.pem", ""),
-            ("/a:b/key.pem", ""),
+            ("/a:b/key.pem", "--mount type=bind,source=/a:b,target=/a:b,readonly"),
             ("key.pem", ""),
             ("", ""),
         ):

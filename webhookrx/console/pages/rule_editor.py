@@ -20,7 +20,7 @@ from webhookrx.console.pages.rule_form import (
     RuleDraft,
     RuleValues,
     Side,
-    document_of,
+    draft_in,
     draft_of,
     raw_text,
     rule_document,
@@ -189,7 +189,7 @@ async def _act(call: PageCall, name: str) -> PageAnswer:
 def _edited(call: PageCall) -> Edited:
     form, do = call.form, call.form.text("do")
     keep: Side | None = {"keep-form": "form", "keep-yaml": "yaml"}.get(do)  # type: ignore[assignment]
-    draft, sent = document_of(form, keep), values_in(form, all_rows=True)
+    draft, sent = draft_in(form, keep), values_in(form, all_rows=True)
     is_as_sent = draft.both or (not form.flag("form_off") and shows(draft, written_rows(sent)))
     rows = sent if is_as_sent else draft.values
     if draft.both or not is_action(do):

@@ -31,8 +31,7 @@ from webhookrx.console.pages.rule_nodes import (
     with_members,
     written,
 )
-from webhookrx.management.rule_documents import Document, document_yaml
-from webhookrx.management.rule_documents import document_of as document_of_rule
+from webhookrx.management.rule_documents import Document, document_of, document_yaml
 from webhookrx.router.rules.rule import DEFAULT_PATHS, Rule
 from webhookrx.router.rules.rules_file import read_rule
 from webhookrx.router.steps.step import KINDS, Preprocessing, Step
@@ -144,7 +143,7 @@ def draft_of(text: str, *, side: Side = "yaml", base: str = "", loses: bool = Fa
     return RuleDraft(text, digest(text), side, base, shown.values, shown.others, is_readable=False, loses=loses)
 
 
-def document_of(form: Form, keep: Side | None = None) -> RuleDraft:
+def draft_in(form: Form, keep: Side | None = None) -> RuleDraft:
     """
     Return the rule that a form has: of its fields or of its YAML, whichever was changed.
 
@@ -187,7 +186,7 @@ def with_values(draft: RuleDraft, values: RuleValues) -> RuleDraft:
 def rule_document(text: str) -> Document | None:
     """Return the document of a rule in YAML; None while something is wrong with it."""
     rule = read_rule(text.encode(errors="replace"), "").value
-    return None if rule is None else document_of_rule(rule)
+    return None if rule is None else document_of(rule)
 
 
 def read_text(text: str) -> ReadText | None:
@@ -199,7 +198,7 @@ def _read(text: str) -> ReadText | None:
     reading = read_rule(text.encode(errors="replace"), "")
     if reading.partial is None:
         return None
-    canonical = text if reading.value is None else document_yaml(document_of_rule(reading.value))
+    canonical = text if reading.value is None else document_yaml(document_of(reading.value))
 
     root = composed(canonical)
     members = members_of(root)

@@ -14,9 +14,10 @@ from twisted.internet.threads import deferToThread
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiFinding, ApiProblem
 from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
-from webhookrx.console.pages.rule_form import document_of
-from webhookrx.console.pages.rule_rows import NOT_YET, in_container, volume_argument
+from webhookrx.console.pages.rule_form import draft_in
+from webhookrx.console.pages.rule_rows import NOT_YET, in_container
 from webhookrx.diagnostics import ERROR
+from webhookrx.management.volumes import volume_argument
 
 LARGEST_FORM: Final = 512 * KiB
 """Bytes of a form with a rule, which is in it several times."""
@@ -231,7 +232,7 @@ async def by_size(size: int, work: Callable[[], T]) -> T:
 
 async def show_files(call: PageCall) -> PageAnswer:
     """Show how the files of the rule in a form are on the routers that it matches."""
-    draft = await apart(call, lambda: document_of(call.form))
+    draft = await apart(call, lambda: draft_in(call.form))
     view = await preview_of(call, draft.text, call.form.text("replaces"), with_files=True)
     is_read_only = call.console.settings.read_only_rules
     return Page("_rule_files_late.html", {"view": view, "is_read_only": is_read_only})

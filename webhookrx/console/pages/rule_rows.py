@@ -4,9 +4,7 @@ The rows of the form of a rule: added, moved and taken away by its buttons; and 
 
 from __future__ import annotations
 
-import os
 import re
-import shlex
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, TypeVar
 
@@ -15,9 +13,7 @@ import msgspec
 from webhookrx.console.api.problems import ApiFinding
 from webhookrx.console.pages.rule_form import SKELETONS, RuleValues, StepText
 from webhookrx.diagnostics import ERROR
-
-USUAL: Final = "/etc/webhookrx/tls"
-"""The directory for keys and certificates that routers have anyway."""
+from webhookrx.management.volumes import RECOMMENDED, volume_argument
 
 NOT_YET: Final = ("missing-key", "https-without-key", "https-without-certificate")
 """What is wrong with a rule that somebody has only begun to write."""
@@ -101,18 +97,9 @@ def field_notes(found: Iterable[ApiFinding], rows: RuleValues, *, is_begun: bool
 def in_container(argument: str) -> str:
     """Return the sentence on a file that a container has only with an argument (specification, 2.2 rule 8)."""
     return (
-        f"This is outside {USUAL}: a router in a container needs {argument} in the container arguments variable of its "
-        "container environment file."
+        f"This is outside {RECOMMENDED}: a router in a container needs {argument} in the container arguments variable "
+        "of its container environment file."
     )
-
-
-def volume_argument(path: str) -> str:
-    """Return the argument that mounts a file's directory in a container; empty for one that needs none."""
-    if not path.startswith("/") or os.path.normpath(path) != path or path.startswith(f"{USUAL}/"):
-        return ""
-    directory = os.path.dirname(path)
-    mounted = path if directory == "/" else directory
-    return "" if {":", ","} & set(mounted) else f"--volume {shlex.quote(f'{mounted}:{mounted}:ro')}"
 
 
 def _place(path: Sequence[Any], rows: RuleValues) -> str:

@@ -15,7 +15,7 @@ from webhookrx.console.api.route import YAML
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.diffs import DiffLine, text_diff
 from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
-from webhookrx.console.pages.rule_form import document_of
+from webhookrx.console.pages.rule_form import draft_in
 from webhookrx.message.escapes import without_misleading
 
 LARGEST_FORM: Final = 768 * KiB
@@ -100,7 +100,7 @@ async def _rule_of(call: PageCall) -> str:
     """
     form = call.form
     if any(name == "yaml" for name, _ in form.pairs):
-        draft = await deferToThread(lambda: document_of(form))
+        draft = await deferToThread(lambda: draft_in(form))
         if draft.both:
             raise ApiProblem(BAD_CALL, "Form and YAML were both changed: choose one of them first.")
         return draft.text
