@@ -4,21 +4,19 @@ The routes of who did what: the history of changes and the audit, in pages and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from webhookrx.console.api.principal import Permission
-from webhookrx.console.api.problems import INVALID, ApiProblem
+from webhookrx.console.api.queries import no_query
 from webhookrx.console.api.route import ApiCall, ApiRoute, PieceStream
 from webhookrx.console.store.audit import AuditEntry, find_audit, read_audit
 from webhookrx.console.store.history import HistoryEntry, find_changes
-from webhookrx.query import QueryError, parse
-from webhookrx.regex import RegexTooCostly
-from webhookrx.work import TooMuchWork, Work
+from webhookrx.query import parse
+from webhookrx.work import Work
 
 NDJSON: Final = "application/x-ndjson"
 
@@ -83,7 +81,7 @@ class AuditPage(msgspec.Struct, frozen=True):
 
 async def _activity(call: ApiCall) -> ActivityPage:
     asked: ActivityQuery = call.query
-    with _no_query():
+    with no_query():
         wanted = _wanted(asked.query) if asked.query else None
         found = await call.console.store.read(
             lambda db: find_changes(db, wanted, before=asked.before, count=asked.count)
@@ -93,7 +91,7 @@ async def _activity(call: ApiCall) -> ActivityPage:
 
 async def _audit(call: ApiCall) -> AuditPage:
     asked: AuditQuery = call.query
-    with _no_query():
+    with no_query():
         wanted = _wanted(asked.query)
         found = await call.console.store.read(lambda db: find_audit(db, wanted, before=asked.before, count=asked.count))
     return AuditPage(*found)
@@ -108,17 +106,6 @@ def _wanted(text: str) -> Callable[[Mapping[str, Any]], bool]:
     """
     query, work = parse(text), Work(_MOST_WORK)
     return lambda record: query.decide(record, work)
-
-
-@contextmanager
-def _no_query() -> Iterator[None]:
-    """Refuse what is no query, or takes too much work."""
-    try:
-        yield
-    except QueryError as error:
-        raise ApiProblem(INVALID, f"Column {error.column} of the query: {error.problem}") from None
-    except (TooMuchWork, RegexTooCostly):
-        raise ApiProblem(INVALID, "The query takes too much work.") from None
 
 
 async def _all_activity(call: ApiCall) -> PieceStream:

@@ -6,19 +6,19 @@ from __future__ import annotations
 
 import re
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
 
 from webhookrx.console.api.principal import Permission
-from webhookrx.console.api.problems import INVALID, NOT_FOUND, ApiProblem
+from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
+from webhookrx.console.api.queries import no_query
 from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.rules.saved import SavedRule, SavedRules
 from webhookrx.console.store.history import HistoryEntry, read_history
-from webhookrx.query import QueryError, QueryTooCostly, parse
+from webhookrx.query import parse
 
 _MOST_ROWS: Final = 500
 
@@ -91,17 +91,6 @@ async def find_rules(call: ApiCall) -> RulePage:
     with no_query():
         page: RulePage = await call.console.store.read(lambda db: _page(saved, asked, _changes(db)))
     return page
-
-
-@contextmanager
-def no_query() -> Iterator[None]:
-    """Refuse what is no query, or takes too much work."""
-    try:
-        yield
-    except QueryError as error:
-        raise ApiProblem(INVALID, f"Column {error.column} of the query: {error.problem}") from None
-    except QueryTooCostly:
-        raise ApiProblem(INVALID, "The query takes too much work.") from None
 
 
 def _changes(db: sqlite3.Connection) -> dict[str, _LastChange]:
