@@ -21,7 +21,7 @@ from webhookrx.console.pages.routes import PAGES
 from webhookrx.console.pages.sign_in import local_path
 from webhookrx.console.pages.static_files import DIRECTORY
 from webhookrx.console.people.accounts import offer_first_admin
-from webhookrx.console.routers.turns import SLICE
+from webhookrx.console.turns import SLICE
 from webhookrx.intake.head import Head, Peer
 
 

@@ -21,8 +21,8 @@ from webhookrx.console.alarms.outbox import add_posts
 from webhookrx.console.alarms.saved_marks import Marks, read_marks, write_marks
 from webhookrx.console.alarms.telling import AlarmTelling, TellingStatus
 from webhookrx.console.routers.counted import RouterCounting
-from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.store.history import StoreTransaction
+from webhookrx.console.turns import in_turns
 from webhookrx.errors import WebhookrxError
 from webhookrx.management.alarm_rules import AlarmRule
 from webhookrx.management.alarm_values import AlarmChange, AlarmCount, AlarmMark, Facts

@@ -14,7 +14,7 @@ from webhookrx.console.pages import alarm_editor, alarm_targets
 from webhookrx.console.pages.alarm_words import KIND, KINDS, STATE_BADGES
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import query_string
-from webhookrx.console.routers.turns import in_turns
+from webhookrx.console.turns import in_turns
 from webhookrx.query import Query, QueryError, parse
 from webhookrx.query.query import compile_tree
 from webhookrx.query.query_lexer import written

@@ -19,7 +19,7 @@ from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.page import Page, PageCall
 from webhookrx.console.pages.sayings import SAID, SAYINGS
 from webhookrx.console.pages.static_files import StaticFiles
-from webhookrx.console.routers.turns import in_turns
+from webhookrx.console.turns import in_turns
 from webhookrx.version import installed_version
 
 TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")

@@ -11,8 +11,8 @@ from typing import Any
 from webhookrx.console.counts.console_counts import ConsoleCounts
 from webhookrx.console.counts.count_tables import SeriesLabels
 from webhookrx.console.routers.registry import EnrolledRouter
-from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.rules.rulebook import Rulebook
+from webhookrx.console.turns import in_turns
 from webhookrx.management.agent_protocol import CountsReport
 from webhookrx.router.rules.router import DEFAULT_LABELS
 

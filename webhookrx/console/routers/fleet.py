@@ -31,9 +31,9 @@ from webhookrx.console.routers.registry import (
     RouterRegistry,
     RouterState,
 )
-from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.store.history import Author
 from webhookrx.console.store.interface import ConsoleStore
+from webhookrx.console.turns import in_turns
 from webhookrx.errors import WebhookrxError
 from webhookrx.management.agent_protocol import RouterFacts
 from webhookrx.management.bundle import digest

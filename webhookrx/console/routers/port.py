@@ -24,6 +24,7 @@ from twisted.web.resource import Resource
 from twisted.web.server import NOT_DONE_YET
 from zope.interface import implementer
 
+from webhookrx.console.pace import Pace
 from webhookrx.console.routers.agent_refused import (
     PROBLEM_TYPE,
     AgentRefused,
@@ -34,7 +35,6 @@ from webhookrx.console.routers.agent_refused import (
 )
 from webhookrx.console.routers.authority import BadCertificateRequest
 from webhookrx.console.routers.fleet import FleetOfRouters
-from webhookrx.console.routers.pace import Pace
 from webhookrx.console.routers.records import EnrolmentRefused
 from webhookrx.console.routers.registry import EnrolledRouter, SendAll
 from webhookrx.errors import StoreFull, StoreUnavailable

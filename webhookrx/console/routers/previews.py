@@ -13,8 +13,8 @@ from twisted.internet.threads import deferToThread
 from webhookrx.config.specs import split_spec
 from webhookrx.console.api.problems import BUSY, NOT_FOUND, ApiProblem
 from webhookrx.console.routers.polls import Unanswered
-from webhookrx.console.routers.turns import SLICE
 from webhookrx.console.rules.saved import SavedRules
+from webhookrx.console.turns import SLICE
 from webhookrx.diagnostics import Diagnostic
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import (

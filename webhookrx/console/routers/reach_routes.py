@@ -12,8 +12,8 @@ import msgspec
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.routers.registry import EnrolledRouter
-from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.rules.list_routes import RuleQuery, find_rules
+from webhookrx.console.turns import in_turns
 from webhookrx.query import Fleet, QueryError, QueryTooCostly, parse
 from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Host

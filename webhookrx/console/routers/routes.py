@@ -29,7 +29,7 @@ from webhookrx.console.routers.shown import (
     shown_router,
     standing_of,
 )
-from webhookrx.console.routers.turns import in_turns
+from webhookrx.console.turns import in_turns
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import ConnectorState, ReloadCommand
 from webhookrx.query import QueryError, QueryTooCostly, parse

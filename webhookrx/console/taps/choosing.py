@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from webhookrx.console.api.problems import INVALID, ApiProblem
 from webhookrx.console.routers.counted import RouterCounting
-from webhookrx.console.routers.turns import in_turns
 from webhookrx.console.taps.tap_order import CheckedOrder, LeftOut
+from webhookrx.console.turns import in_turns
 from webhookrx.query import QueryTooCostly
 from webhookrx.tapping.tap_request import MOST_JUDGING, is_about
 from webhookrx.work import TooMuchWork, Work

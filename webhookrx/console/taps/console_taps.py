@@ -21,7 +21,7 @@ from webhookrx.console.api.problems import (
     ApiProblem,
     too_many,
 )
-from webhookrx.console.routers.pace import Pace
+from webhookrx.console.pace import Pace
 from webhookrx.console.routers.polls import Unanswered
 from webhookrx.console.taps.choosing import choose
 from webhookrx.console.taps.running_tap import RunningTap, TappedRouter, TapStarter

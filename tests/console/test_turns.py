@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.console.routers.turns}.
+Tests for L{webhookrx.console.turns}.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from twisted.internet.defer import CancelledError, Deferred
 from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.console.routers.turns import SLICE, in_turns
+from webhookrx.console.turns import SLICE, in_turns
 
 
 class TurnsTests(SynchronousTestCase):
