@@ -78,6 +78,16 @@ class BundleLifeTests(AgentCase):
         self.apply(bundle_of(9), 9)
         self.assertEqual((("APPLIED", 9, ""), [9]), (self.view(), self.on_disk()))
 
+    def test_blocked_no_more(self) -> None:
+        """Once files are there and the reload fails otherwise, such as by a port that is taken, that is told."""
+        self.send(bundle_of(8))
+        self.host.is_as(blocked=(GateReason("No /k.", "/k"),))
+        self.agent.settled("")
+        self.agent.settled("Port 80 is taken.")
+        self.assertEqual((("FAILED", 7, "Port 80 is taken."), [8, 7]), (self.view(), self.on_disk()))
+        self.agent.settled("")
+        self.assertEqual(("BLOCKED", 7, "No /k."), self.view())
+
     def test_blocked(self) -> None:
         """A bundle that waits for a file is blocked, is tried by a start, and is applied once the file is there."""
         self.send(bundle_of(8))

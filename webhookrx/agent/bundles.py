@@ -48,6 +48,7 @@ class BundleLife:
         self._newest: tuple[int, str] = (0, "")
         self._refusal: _Refusal | None = None
         self._applying = False
+        self._failure = ""
 
     def use(self, files: ConsoleFiles) -> None:
         """Take what the directory holds."""
@@ -109,6 +110,7 @@ class BundleLife:
         @param failure: why everything stays as it was; empty when the settings in use are those of now.
         """
         was_applying, self._applying = self._applying, False
+        self._failure = failure
         if not failure:
             if not was_applying:
                 self.try_again()
@@ -139,7 +141,8 @@ class BundleLife:
             # A receiver with sources of its own lacks nothing: rules are not for it, whatever has come.
             return "NONE", ""
         if router.blocked:
-            return "BLOCKED", router.blocked[0].text
+            # The files may be there by now, and something else, such as a port, be taken: what was found last is told.
+            return ("FAILED", self._failure) if self._failure else ("BLOCKED", router.blocked[0].text)
         if router.not_taken:
             return "FAILED", router.not_taken
         if not in_use:

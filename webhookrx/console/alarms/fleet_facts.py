@@ -105,4 +105,6 @@ class FleetFacts:
             is_duplicate = router.is_duplicate(self._at)
             is_known = is_duplicate or (is_known and self._is_settled)
             text = "Two processes use its certificate." if is_duplicate else "One process uses its certificate."
+            if not is_known:
+                text = "It is known some minutes after the start of the console."
             yield "duplicate", [Fact(name, fields, float(is_duplicate) if is_known else None, text)]
