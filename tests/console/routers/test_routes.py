@@ -142,6 +142,14 @@ class RouteTests(test_port.PortCase):
         self.assertEqual("away", standing())
         self.assertIsNone(self.listed().routers[0].messages_per_second)
 
+    def test_approved_unheard(self) -> None:
+        """One that was approved and has not come since has had no rules yet; it can't be away."""
+        router = self.router("fra-1", approve="manual")
+        self.assertEqual("pending", self.listed().routers[0].standing)
+        self.done(self.fleet.change(test_port.MARA, self.known(router), state="approved"))
+        self.wall += 301
+        self.assertEqual("none", self.listed().routers[0].standing)
+
     def test_details(self) -> None:
         """One router has its rules, the bundle that it is to have beside the one that it runs, and its certificates."""
         router = self.router("fra-1", labels={"site": "lab"}, endpoints=("tcp:80",), os="linux")

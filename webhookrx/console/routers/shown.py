@@ -126,11 +126,11 @@ def standing_of(router: EnrolledRouter, now: float) -> Standing:
         return router.state
     if router.is_duplicate(now):
         return "duplicate"
-    if router.is_away(now):
-        return "away"
     status: Any = router.applied.status.lower()
     found: Standing = status
-    return found
+    # One that has not come since it was enrolled, such as since it was approved, was never here.
+    has_come = router.seen_at > router.enrolled_at or found != "none"
+    return "away" if has_come and router.is_away(now) else found
 
 
 def counted_standings(standings: Iterable[Standing]) -> dict[str, int]:
