@@ -124,7 +124,9 @@ class FirstStepsTests(RouterPagesCase):
         """A router that can't have the rule says why."""
         self.router("fra-1", applied=AppliedState("FAILED", error="Port 8080 is taken."))
         self.console_rule("try", 8080)
-        self.assertIn("fra-1 is failed. Port 8080 is taken.", self.shown(self.get("/", **self.sign_in())))
+        text = self.shown(self.get("/", **self.sign_in()))
+        self.assertIn("fra-1 is failed. Port 8080 is taken. Change the rule", text)
+        self.assertNotIn("opens in some seconds", text)
 
     def test_by_hand(self) -> None:
         """A router may wait for consent."""

@@ -60,6 +60,7 @@ class PageResourceTests(PageCase):
         response = self.post("/sign-in", {"name": '"><script>x</script>', "password": "wrong password"})
         self.assertEqual(401, response.status)
         self.assertIn("Name or password is wrong.", self.shown(response))
+        self.assertNotIn("send a token", self.shown(response))
         self.assertNotIn("<script>x", response.body.decode())
         self.assertNotIn("wrong password", response.body.decode())
 
