@@ -255,8 +255,8 @@ class AnalyticsPageTests(PageCase):
         for number in range(60):
             self.count(f"c{number}", f"router-{number}", number + 1)
         response = self.part("counts", by="router")
-        self.assertIn("The first 40 of 51 rows; CSV has all.", self.shown(response))
-        self.assertEqual(40 + 12, response.body.count(b'<th scope="row"'))
+        self.assertIn("The first 15 of 51 rows; CSV has all.", self.shown(response))
+        self.assertEqual(15 + 6, response.body.count(b'<th scope="row"'))
         self.assertLess(len(response.body), 28_000)
-        self.assertIn("The first 40", self.shown(self.part("counts", by="router", measure="last_message")))
+        self.assertIn("The first 15", self.shown(self.part("counts", by="router", measure="last_message")))
         self.assertIn("More", self.shown(self.part("routers")))

@@ -20,11 +20,11 @@ from webhookrx.console.pages.rendering import duration, query_string, when
 MOST_TOP: Final = 10
 """Values of a part that has those with the most."""
 
-MOST_TIMES: Final = 12
+MOST_TIMES: Final = 6
 """Steps whose numbers are on the page; CSV has all."""
 
-MOST_ROWS: Final = 40
-"""Of the table beside the chart, so that the page with all of its parts has 60 KB at most; CSV has all."""
+MOST_ROWS: Final = 15
+"""Of the table beside the chart, for the size of the page with all of its parts; CSV has all."""
 
 LAST_MESSAGE: Final = "last_message"
 

@@ -10,7 +10,8 @@ from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import INVALID, ApiProblem
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 
-MOST_ROWS: Final = 50
+MOST_ROWS: Final = 25
+"""The table comes twice, the second time with what rules reach: page, both and files have 60 KiB at most."""
 
 
 def may_edit_rules(call: PageCall) -> bool:
