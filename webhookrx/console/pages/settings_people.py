@@ -10,8 +10,7 @@ from webhookrx.console.api.principal import ROLES, Permission
 from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
-from webhookrx.console.pages.rendering import query_string
-from webhookrx.console.pages.settings_tabs import ROWS, settings_page
+from webhookrx.console.pages.settings_tabs import rows_found, settings_page
 from webhookrx.console.people.accounts import PersonView, TokenView
 
 _PATH: Final = "/settings/people"
@@ -81,17 +80,11 @@ async def remove_person(call: PageCall) -> PageAnswer:
 
 async def _list(call: PageCall, problem: ApiProblem | None = None, **more: Any) -> Page:
     everyone: list[PersonView] = (await call.api("GET", "/people")).body
-    find, start = call.query.text("find")[:63].lower(), call.query.number("from")
-    found = [each for each in everyone if find in each.name]
+    shown, more_rows = rows_found(call, _PATH, everyone, lambda each: (each.name,))
     oidc = call.console.settings.oidc
     values = {
-        "people": found[start : start + ROWS],
-        "count": len(found),
-        "all": len(everyone),
-        "find": find,
-        "start": start,
-        "newer": _at(find, max(0, start - ROWS)) if start else "",
-        "older": _at(find, start + ROWS) if len(found) > start + ROWS else "",
+        "people": shown,
+        **more_rows,
         "only": oidc is not None and oidc.only,
         "has_provider": oidc is not None,
         "roles": _ROLES,
@@ -117,10 +110,6 @@ async def _person(call: PageCall, problem: ApiProblem | None = None, **more: Any
         **more,
     }
     return settings_page(call, "settings_person.html", values, problem, _PATH)
-
-
-def _at(find: str, start: int) -> str:
-    return f"{_PATH}{query_string(find=find, **{'from': start or ''})}"
 
 
 _ADMIN: Final = Permission.ADMINISTER

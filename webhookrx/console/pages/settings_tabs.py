@@ -4,12 +4,16 @@ The tabs of the settings, and the frame that their pages have.
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple, TypeVar
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.pages.enrolments import PATH as ENROLMENTS
 from webhookrx.console.pages.page import Page, PageCall
+from webhookrx.console.pages.rendering import query_string
+
+T = TypeVar("T")
 
 ROWS: Final = 50
 """Of a table on one page."""
@@ -65,6 +69,31 @@ def settings_page(
     if problem is None:
         return Page(template, whole)
     return Page(template, whole, problem.kind.status, problem.headers)
+
+
+def rows_found(
+    call: PageCall, path: str, rows: Sequence[T], texts: Callable[[T], Iterable[str]]
+) -> tuple[list[T], dict[str, Any]]:
+    """
+    Return the rows of a table that a page shows of those that its query finds, and what the template says of the rest.
+
+    @param path: of the page.
+    @param texts: returns those of a row of which one is to have what is looked for.
+    """
+    find, start = call.query.text("find")[:63].lower(), call.query.number("from")
+    found = [each for each in rows if any(find in text for text in texts(each))]
+
+    def at(row: int) -> str:
+        return f"{path}{query_string(find=find, **{'from': row or ''})}"
+
+    return found[start : start + ROWS], {
+        "count": len(found),
+        "all": len(rows),
+        "find": find,
+        "start": start,
+        "newer": at(max(0, start - ROWS)) if start else "",
+        "older": at(start + ROWS) if len(found) > start + ROWS else "",
+    }
 
 
 def errors_at(problem: ApiProblem | None, name: str) -> list[str]:
