@@ -6,13 +6,14 @@ from __future__ import annotations
 
 import hmac
 import json
+import json
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 from functools import partial
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
-from joserfc import jwt
+from joserfc import jws, jwt
 from joserfc.jwk import OctKey, RSAKey
 from twisted.internet.defer import Deferred
 
@@ -174,6 +175,17 @@ class RefusedTests(SignOnCase):
         def by_encryption_key(claims: dict[str, Any]) -> str:
             return self.issuer.signed(claims, kid="enc")
 
+        def deep_head(claims: dict[str, Any]) -> str:
+            head = b'{"alg":"RS256","x":' + b"[" * 3000
+            return f"{urlsafe_b64encode(head).decode().rstrip('=')}.e30.AA"
+
+        def deep(claims: dict[str, Any]) -> str:
+            return jws.serialize_compact({"alg": "RS256", "kid": "one"}, b'{"sub":' + b"[" * 3000, KEYS["RSA"])
+
+        def half_a_character(claims: dict[str, Any]) -> str:
+            content = json.dumps({**claims, "nonce": "\ud800"}).encode()
+            return jws.serialize_compact({"alg": "RS256", "kid": "one"}, content, KEYS["RSA"])
+
         for sentence, claims, sign in (
             ("issuer is another", {"iss": "https://evil.example"}, None),
             ("issuer is another", {"iss": ISSUER + "/"}, None),
@@ -185,10 +197,13 @@ class RefusedTests(SignOnCase):
             ("of another log-in", {"nonce": "x" * 43}, None),
             ("of another log-in", {"nonce": None}, None),
             ("of another log-in", {"nonce": 1}, None),
+            ("of another log-in", {}, half_a_character),
             ("has expired", {"exp": now - 60}, None),
             ("has no exp", {"exp": None}, None),
             ("has no exp", {"exp": "soon"}, None),
             ("has no exp", {"exp": True}, None),
+            ("has no exp", {"exp": 10**400}, None),
+            ("has no exp", {"exp": float("nan")}, None),
             ("not made just now", {"iat": now - 3600}, None),
             ("not made just now", {"iat": now + 120}, None),
             ("has no iat", {"iat": None}, None),
@@ -208,6 +223,8 @@ class RefusedTests(SignOnCase):
             ("is no JSON Web Token", {}, lambda claims: "a.b"),
             ("algorithm that is not taken", {}, lambda claims: "eyJhbGciOlsxXX0.e30.AA"),
             ("is no JSON Web Token", {}, lambda claims: "e30.e30.AA"),
+            ("is no JSON Web Token", {}, deep_head),
+            ("No key of the provider", {}, deep),
             ("No key of the provider", {}, lambda claims: self.issuer.signed(claims)[:-4]),
             ("is no JSON Web Token", {}, lambda claims: "\u00e9.b.c"),
             ("It is too long", {}, lambda claims: "x" * 70_000),

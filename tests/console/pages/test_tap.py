@@ -72,6 +72,12 @@ class TapPageTests(PageCase):
         self.assertNotIn("<script>alert", page)
         self.assertEqual(["--routers", HOSTILE, "--source", HOSTILE], self.command(page)[6:])
 
+    def test_pasted(self) -> None:
+        """A link puts nothing into the command that a terminal obeys when somebody pastes it there."""
+        page = self.page(filter="a\x15rm -rf x\r\n", source="\x1b[201~\x9b", **{"for": "\x7f1m"})
+        self.assertNotRegex(page.replace("\n", ""), r"[\x00-\x1f\x7f-\x9f]")
+        self.assertEqual(["--source", "[201~", "--filter", "a rm -rf x", "--for", "1m"], self.command(page)[6:])
+
     def test_rights(self) -> None:
         """Who may not tap gets no page, and no link to it; the role does not matter."""
         admin = self.sign_in("root", "admin", False)

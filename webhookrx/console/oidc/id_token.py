@@ -6,7 +6,6 @@ The check of an ID token: its signature by a key of the provider, and all claims
 from __future__ import annotations
 
 import hmac
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
@@ -32,6 +31,9 @@ MOST_AGE: Final = 600
 """Seconds since it was made."""
 
 MOST_KEYS: Final = 64
+_LATEST: Final = 1 << 53
+"""Seconds since the epoch; JSON may have any number, and those that are none."""
+
 _LEAST_BITS: Final = 2048
 _LONGEST: Final = 64 * 1024
 _MOST_TRIED: Final = 8
@@ -108,7 +110,7 @@ def verified_claims(
     for key in keys:
         try:
             claims = jwt.decode(token, key, [algorithm], _REGISTRY).claims
-        except (JoseError, ValueError, TypeError):
+        except (JoseError, ValueError, TypeError, RecursionError):
             continue
         _check(claims, issuer, client_id, nonce, now)
         return dict(claims)
@@ -120,7 +122,7 @@ def _head(token: str) -> Mapping[str, Any]:
         if len(token) > _LONGEST:
             raise BadIdToken("It is too long.")
         head = jws.extract_compact(token.encode("ascii"), registry=_REGISTRY).headers()
-    except (JoseError, ValueError, TypeError):
+    except (JoseError, ValueError, TypeError, RecursionError):
         raise BadIdToken("It is no JSON Web Token.") from None
     algorithm = head.get("alg") if isinstance(head, dict) else None
     if not isinstance(algorithm, str) or algorithm not in ALGORITHMS:
@@ -145,12 +147,12 @@ def _check(claims: Mapping[str, Any], issuer: str, client_id: str, nonce: str, n
     if "nbf" in claims and _time(claims, "nbf") > now + LEEWAY:
         raise BadIdToken("It does not count yet.")
     given = claims.get("nonce")
-    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
+    if not isinstance(given, str) or not given.isascii() or not hmac.compare_digest(given, nonce):
         raise BadIdToken("It is of another log-in.")
 
 
 def _time(claims: Mapping[str, Any], name: str) -> float:
     value = claims.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LATEST:
         raise BadIdToken(f"It has no {name}.")
     return float(value)

@@ -4,6 +4,7 @@ The page Tap. A tap needs a script, C{static/tap.js}, which calls the API; witho
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Final
@@ -39,6 +40,9 @@ LABELS: Final = (
 )
 """Labels that are offered for filters: the five of analytics, then others of messages and refusals."""
 
+#: Quotes of a shell hold them, but terminals obey some of them while the command is pasted; and a URL may have any.
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f]")
+
 _RATE: Final = "1"
 _LASTS: Final = "10m"
 
@@ -59,7 +63,7 @@ async def show_tap(call: PageCall) -> PageAnswer:
 
 def _fields(query: Form) -> dict[str, str]:
     names = ("routers", "connectors", "source", "point", "probe", "filter", "rate", "for", "show")
-    fields = {name: query.text(name) for name in names}
+    fields = {name: _CONTROLS.sub(" ", query.text(name)).strip() for name in names}
     point, colon, probe = fields["point"].partition(":")
     if point == "probe" and colon:
         fields |= {"point": point, "probe": probe}
