@@ -47,6 +47,13 @@ class QuestionTests(SynchronousTestCase):
             question.for_api(1_800_000_000.5),
         )  # fmt: skip
 
+    def test_days(self) -> None:
+        """Days are those of UTC: the page does not know the zone of its reader."""
+        midnight = 1_799_971_200
+        self.assertEqual((midnight, midnight + 11), question_of(last="today").span(midnight + 10.5))
+        self.assertEqual((midnight - 86_400, midnight), question_of(last="yesterday").span(midnight + 10.5))
+        self.assertEqual({}, question_of(last="yesterday").errors)
+
     def test_custom(self) -> None:
         """A time of its own is in UTC; without its end it goes on until now."""
         question = question_of(**{"from": "2027-01-15T07:00", "to": "2027-01-15T08:00"})

@@ -48,7 +48,10 @@ LABELS: Final = (
 )
 
 CUSTOM: Final = "custom"
-SPANS: Final = (("1h", "1 hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("3d", "3 days"), ("30d", "30 days"))
+SPANS: Final = (
+    ("1h", "1 hour"), ("6h", "6 hours"), ("24h", "24 hours"), ("3d", "3 days"), ("30d", "30 days"),
+    ("today", "today, in UTC"), ("yesterday", "yesterday, in UTC"),
+)  # fmt: skip
 _SECONDS: Final = {"1h": 3600, "6h": 6 * 3600, "24h": 86_400, "3d": 3 * 86_400, "30d": 30 * 86_400}
 STEPS: Final = (
     ("", "the finest"), ("1m", "1 minute"), ("10m", "10 minutes"), ("1h", "1 hour"), ("1d", "1 day")
@@ -106,7 +109,7 @@ class AnalyticsQuestion(msgspec.Struct, frozen=True):
     def errors(self) -> dict[str, list[str]]:
         """What is wrong with the time, by field; all else is judged by the API."""
         found: dict[str, list[str]] = {}
-        if self.last not in _SECONDS and self.last != CUSTOM:
+        if self.last not in dict(SPANS) and self.last != CUSTOM:
             found["last"] = ["Choose one of these times."]
         if self.last == CUSTOM:
             for name, text in (("from", self.begin), ("to", self.end)):
@@ -127,6 +130,11 @@ class AnalyticsQuestion(msgspec.Struct, frozen=True):
         if self.last == CUSTOM:
             begin, end = _moment(self.begin) or 0, _moment(self.end)
             return begin, whole if end is None else end
+        midnight = int(now) // 86_400 * 86_400
+        if self.last == "today":
+            return midnight, whole
+        if self.last == "yesterday":
+            return midnight - 86_400, midnight
         return whole - _SECONDS[self.last], whole
 
     def for_api(self, now: float, **others: str) -> dict[str, object]:
