@@ -17,7 +17,7 @@ from tests.http.wire import Response, Wire
 from webhookrx.console.api.callers import Callers
 from webhookrx.console.api.dispatch import CONSOLE_LIMITS, ApiResource
 from webhookrx.console.api.table import RouteTable
-from webhookrx.console.pages import page_resource
+from webhookrx.console.pages import one_by_one
 from webhookrx.console.pages.page_resource import PageResource
 from webhookrx.console.pages.routes import PAGES
 from webhookrx.console.routes import CONSOLE_ROUTES
@@ -35,7 +35,7 @@ class PageCase(PeopleCase):
         """Serve API and pages."""
         super().setUp()
         self.apart: list[Any] = []
-        self.patch(page_resource, "deferToThread", self.in_thread)
+        self.patch(one_by_one, "deferToThread", self.in_thread)
         callers = Callers(self.console.people, self.clock.seconds)
         api = RouteTable(CONSOLE_ROUTES)
         self.root = ConsoleResource(

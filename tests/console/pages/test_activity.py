@@ -5,15 +5,14 @@ Tests for L{webhookrx.console.pages.activity} and L{webhookrx.console.pages.revi
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from html import unescape
 from typing import Any
 from urllib.parse import quote
 
-from twisted.internet.defer import Deferred, succeed
+from twisted.internet.defer import Deferred
 
 from tests.console.pages.paging import PageCase
-from webhookrx.console.pages import activity, revision
+from webhookrx.console.pages import activity
 from webhookrx.console.store.audit import note
 from webhookrx.console.store.history import Author, Change
 from webhookrx.query import parse
@@ -25,15 +24,10 @@ class RecordPageCase(PageCase):
     """A console with an editor, and history."""
 
     def setUp(self) -> None:
-        """Have somebody signed in; what goes to a thread is done at once."""
+        """Have somebody signed in."""
         super().setUp()
-        self.patch(revision, "deferToThread", self.now)
         self.successResultOf(Deferred.fromCoroutine(self.console.rulebook.start()))
         self.mine = self.sign_in(role="editor")
-
-    def now(self, work: Callable[..., Any], *arguments: Any) -> Any:
-        """Do it now."""
-        return succeed(work(*arguments))
 
     def revise(self, *changes: Change, by: str = "otto", via: str = "api", note: str = "") -> None:
         """Append a revision."""

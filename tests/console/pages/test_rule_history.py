@@ -19,7 +19,6 @@ class HistoryCase(RuleCase):
     def setUp(self) -> None:
         """Change it some times; what goes to a thread is done at once."""
         super().setUp()
-        self.patch(rule_history, "deferToThread", self.in_turn)
         self.patch(self.console.previews, "_in_thread", self.in_turn)
         self.save("web", labels={"team": "a"})
         self.change("web", 1, labels={"team": HOSTILE[3:9]})

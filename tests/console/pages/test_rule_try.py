@@ -9,7 +9,6 @@ from typing import Any
 from twisted.internet.defer import Deferred, succeed
 
 from tests.console.pages.test_rules import RuleCase
-from webhookrx.console.pages import rule_try
 
 RULE = """\
 name: a
@@ -30,7 +29,6 @@ class RuleTryTests(RuleCase):
     def setUp(self) -> None:
         """What goes to a thread is done at once."""
         super().setUp()
-        self.patch(rule_try, "deferToThread", self.in_turn)
         self.patch(self.console.trials, "_in_thread", self.in_turn)
 
     def in_turn(self, work: Any) -> Deferred[Any]:

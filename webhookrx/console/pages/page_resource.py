@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 from twisted.internet.defer import Deferred
-from twisted.internet.threads import deferToThread
 from twisted.logger import Logger
 from twisted.python.failure import Failure
 from twisted.web.resource import Resource
@@ -47,6 +46,7 @@ from webhookrx.console.api.table import Matched, RouteTable
 from webhookrx.console.exchange import HEADERS, SAFE_METHODS, ConsoleAddress, head_of, place_of, write_answer
 from webhookrx.console.pages.api_calls import ApiCalls
 from webhookrx.console.pages.form import FORM_TYPE, Form
+from webhookrx.console.pages.one_by_one import one_by_one
 from webhookrx.console.pages.page import THEME_COOKIE, File, KiB, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import Renderer, query_string
 from webhookrx.console.pages.sayings import SAID
@@ -250,8 +250,7 @@ async def _form_of(content: bytes, route: PageRoute) -> Form:
         raise ApiProblem(CALL_TOO_LARGE)
     if len(content) <= _LARGE:
         return Form(content)
-    read: Form = await deferToThread(Form, content)
-    return read
+    return await one_by_one(Form, content)
 
 
 def _check_permission(route: PageRoute, call: PageCall) -> None:

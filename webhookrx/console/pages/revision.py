@@ -7,12 +7,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from twisted.internet.threads import deferToThread
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.diffs import DiffLine, change_diff
+from webhookrx.console.pages.one_by_one import one_by_one
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
 from webhookrx.console.pages.rules import may_edit_rules
 from webhookrx.console.rules.rulebook import RollbackPlan
@@ -54,7 +54,7 @@ async def show_revision(call: PageCall) -> PageAnswer:
     shown = revision.entries[:MOST_CHANGES]
     values = {
         "revision": revision,
-        "changes": await deferToThread(_shown, shown),
+        "changes": await one_by_one(_shown, shown),
         "before": before,
         "older": shown[-1].id if len(revision.entries) > len(shown) else None,
         "may_edit": may_edit_rules(call),

@@ -8,12 +8,12 @@ import re
 from typing import Any, Final
 
 import msgspec
-from twisted.internet.threads import deferToThread
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.diffs import DiffLine, change_diff
+from webhookrx.console.pages.one_by_one import one_by_one
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
 from webhookrx.console.pages.rules import may_edit_rules
 from webhookrx.console.store.history import HistoryEntry
@@ -39,7 +39,7 @@ async def show_rule_history(call: PageCall) -> PageAnswer:
     name, before = call.path["name"], call.query.number("before")
     entries = await _entries(call, before=before, count=MOST_CHANGES + 1)
     shown = entries[:MOST_CHANGES]
-    changes = await deferToThread(lambda: [_shown(each, is_now=each is entries[0] and not before) for each in shown])
+    changes = await one_by_one(lambda: [_shown(each, is_now=each is entries[0] and not before) for each in shown])
     values = {
         "name": name,
         "changes": changes,
@@ -87,7 +87,7 @@ async def _plan(call: PageCall, problem: ApiProblem | None = None) -> Page:
         "name": name,
         "past": past,
         "newest": newest,
-        "lines": await deferToThread(lambda: change_diff("rule", newest.after, past.after)),
+        "lines": await one_by_one(lambda: change_diff("rule", newest.after, past.after)),
         "preview": preview,
         "problem": problem or preview_problem,
         "may_edit": may_edit_rules(call),

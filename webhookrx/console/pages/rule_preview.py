@@ -9,10 +9,10 @@ from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
 import msgspec
-from twisted.internet.threads import deferToThread
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiFinding, ApiProblem
+from webhookrx.console.pages.one_by_one import one_by_one
 from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rule_form import draft_in
 from webhookrx.console.pages.rule_rows import NOT_YET, in_container
@@ -226,8 +226,7 @@ async def by_size(size: int, work: Callable[[], T]) -> T:
     """
     if size < _LARGE:
         return work()
-    done: T = await deferToThread(work)
-    return done
+    return await one_by_one(work)
 
 
 async def show_files(call: PageCall) -> PageAnswer:

@@ -7,13 +7,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 import msgspec
-from twisted.internet.threads import deferToThread
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import BAD_CALL, ApiProblem
 from webhookrx.console.api.route import YAML
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.diffs import DiffLine, text_diff
+from webhookrx.console.pages.one_by_one import one_by_one
 from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rule_form import draft_in
 from webhookrx.message.escapes import without_misleading
@@ -71,7 +71,7 @@ async def try_rule(call: PageCall) -> PageAnswer:
         tried = (await call.api("POST", "/rules:try", body)).body
     except ApiProblem as problem:
         return Page(template, {**values, "problem": problem}, 200 if call.is_fragment else problem.kind.status)
-    events = await deferToThread(lambda: [_shown(each) for each in tried.events])
+    events = await one_by_one(lambda: [_shown(each) for each in tried.events])
     return Page(template, {**values, "tried": tried, "events": events})
 
 
@@ -100,7 +100,7 @@ async def _rule_of(call: PageCall) -> str:
     """
     form = call.form
     if any(name == "yaml" for name, _ in form.pairs):
-        draft = await deferToThread(lambda: draft_in(form))
+        draft = await one_by_one(lambda: draft_in(form))
         if draft.both:
             raise ApiProblem(BAD_CALL, "Form and YAML were both changed: choose one of them first.")
         return draft.text
