@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import hmac
 import json
-import json
 from base64 import urlsafe_b64encode
 from dataclasses import replace
 from functools import partial
