@@ -17,7 +17,8 @@ from twisted.trial.unittest import SynchronousTestCase
 from tests.service.test_pinned_client import _Reactor, _Transport
 from webhookrx.management.alarm_rules import AlarmTarget
 from webhookrx.management.alarm_values import AlarmChange
-from webhookrx.service.alarm_posts import LONGEST_PAUSE, MOST_WAITING, OLDEST, TIME, AlarmPosts, is_forbidden
+from webhookrx.service.alarm_posts import LONGEST_PAUSE, MOST_WAITING, OLDEST, AlarmPosts
+from webhookrx.service.named_client import TIME, is_forbidden
 
 TARGET = AlarmTarget("ops", "https://alerts.example.com/c4nary?x=1")
 

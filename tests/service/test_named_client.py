@@ -116,3 +116,24 @@ class NamedClientTests(SynchronousTestCase):
         text = str(self.failureResultOf(asked, NotAnswered).value)
         self.assertIn("id.example can't be reached", text)
         self.assertNotIn("secret", text)
+
+    def test_tell(self) -> None:
+        """Of who is only told something the status is read, and no error says who that is: a URL may be a secret."""
+        url = "https://id.example/hook?token=secret"
+        told = self.client.tell("POST", url, {}, b"{}")
+        self.protocol.dataReceived(b"HTTP/1.1 302 x\r\nContent-Length: 9000\r\n\r\n")
+        self.assertEqual(302, self.successResultOf(told))
+        self.assertTrue(self.transport.aborted)
+        for addresses, word in (
+            ([], "no address"),
+            (["fe80::1"], "of the link"),
+            (["203.0.113.7"], "can't be reached"),
+        ):
+            self.clock.nameResolver = Names(addresses)
+            told = self.client.tell("POST", url, {}, b"{}")
+            if not told.called:
+                self.protocol.connectionLost(Failure(connectionDone.value))
+            text = str(self.failureResultOf(told, NotAnswered).value)
+            self.assertIn(word, text)
+            self.assertNotIn("id.example", text)
+            self.assertNotIn("secret", text)

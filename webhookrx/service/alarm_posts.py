@@ -1,8 +1,7 @@
 """
 Tells targets of changes of alarms: one POST for each change, in order, again until it is taken or too old.
 
-A target is named by the operator, and what it answers is shown to nobody. No redirect is followed, no proxy of the
-environment is used, and an address of the link, where clouds have their metadata services, is never connected to.
+A target is named by the operator, and what it answers is shown to nobody; see L{webhookrx.service.named_client}.
 """
 
 from __future__ import annotations
@@ -11,30 +10,17 @@ import os
 import random
 from collections import deque
 from collections.abc import Callable, Sequence
-from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit
 
 import msgspec
 from twisted.internet.defer import Deferred
-from twisted.internet.endpoints import TCP4ClientEndpoint, TCP6ClientEndpoint, wrapClientTLS
-from twisted.internet.interfaces import IStreamClientEndpoint
 from twisted.logger import Logger
 from twisted.python.failure import Failure
-from twisted.web.client import Agent, HTTPConnectionPool
-from twisted.web.http_headers import Headers
 
 from webhookrx.backoff import Backoff
-from webhookrx.client_bodies import WholeBody
-from webhookrx.errors import WebhookrxError
 from webhookrx.management.alarm_rules import AlarmTarget
 from webhookrx.management.alarm_values import AlarmChange
-from webhookrx.observers.client_tls import ClientTLS, make_creator
-from webhookrx.service.pinned_client import TRANSLATED, OneEndpoint, Resolution
-from webhookrx.version import installed_version
-
-TIME: Final = 10.0
-"""Seconds for one try."""
+from webhookrx.service.named_client import NamedClient, TargetEndpoint
 
 MOST_WAITING: Final = 1000
 """Changes that wait for a target; of more, the oldest are given up."""
@@ -49,17 +35,7 @@ LONGEST_PAUSE: Final = 300.0
 _AGAIN: Final = frozenset({408, 425, 429})
 """Statuses, besides those from 500 on, after which the same is tried again."""
 
-_METADATA: Final = frozenset(map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")))
-"""Where clouds have metadata services at addresses that are none of the link: EC2, Google, Alibaba and Oracle."""
-
 _log = Logger()
-
-#: Returns what connects to an address of a host; the last argument tells whether by TLS.
-TargetEndpoint = Callable[[str, str, int, bool], IStreamClientEndpoint]
-
-
-class NotTold(WebhookrxError):
-    """A target could not be told; the text holds nothing that it has answered, nor its URL."""
 
 
 class AlarmPost(NamedTuple):
@@ -125,7 +101,7 @@ class AlarmPosts:
         self._reactor = reactor
         self._service = service
         self._count = count
-        self._endpoint_for = endpoint_for or self._endpoint
+        self._client = NamedClient(reactor, endpoint_for)
         self._new_key = new_key
         self._random = random
         self._done = done
@@ -163,42 +139,8 @@ class AlarmPosts:
         self.use(())
 
     def _post(self, target: AlarmTarget, post: AlarmPost) -> Deferred[int]:
-        """Return the status of an answer; it fails with L{NotTold}."""
-        parts = urlsplit(target.url)
-        host, is_tls = parts.hostname or "", parts.scheme == "https"
-        port = parts.port or (443 if is_tls else 80)
-        resolving = Resolution()
-        self._reactor.nameResolver.resolveHostName(resolving, host, port)
-
-        def connect(addresses: Sequence[str]) -> Deferred[int]:
-            if not addresses:
-                raise NotTold("its host has no address")
-            if any(map(is_forbidden, addresses)):
-                raise NotTold("its host has an address of the link")
-            endpoint = OneEndpoint(self._endpoint_for(host, addresses[0], port, is_tls))
-            pool = HTTPConnectionPool(self._reactor, persistent=False)
-            agent = Agent.usingEndpointFactory(self._reactor, endpoint, pool)
-            headers = {
-                "User-Agent": f"webhookrx/{installed_version()}",
-                "Content-Type": "application/json",
-                "Idempotency-Key": f'"{post.key}"',
-            }
-            asking: Deferred[Any] = agent.request(
-                b"POST",
-                target.url.encode("ascii"),
-                Headers({name: [text] for name, text in headers.items()}),
-                WholeBody(post.body),
-            )
-            return asking.addCallback(lambda answer: int(answer.code)).addBoth(endpoint.close)
-
-        telling = resolving.known.addCallback(connect)
-        telling.addTimeout(TIME, self._reactor, _too_late)
-        return telling.addErrback(_told)
-
-    def _endpoint(self, host: str, address: str, port: int, is_tls: bool) -> IStreamClientEndpoint:
-        kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
-        endpoint = kind(self._reactor, address, port, timeout=TIME)
-        return wrapClientTLS(make_creator(host, ClientTLS()), endpoint) if is_tls else endpoint
+        headers = {"Content-Type": "application/json", "Idempotency-Key": f'"{post.key}"'}
+        return self._client.tell("POST", target.url, headers, post.body)
 
 
 class _TargetQueue:
@@ -298,30 +240,3 @@ class _TargetQueue:
         self._count("given_up")
         self._tell_done(key, "given_up")
         _log.warn("A change of an alarm is not told to {name}: {why}", name=self.target.name, why=why)
-
-
-def is_forbidden(address: str) -> bool:
-    """Tell whether an address is one of the link, however it is written, or the metadata service of a cloud."""
-    try:
-        parsed: IPv4Address | IPv6Address | None = ip_address(address)
-    except ValueError:
-        return True  # what it is nobody knows
-    if isinstance(parsed, IPv6Address):
-        if parsed in TRANSLATED:
-            parsed = IPv4Address(int(parsed) & 0xFFFF_FFFF)
-        else:
-            parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
-    assert parsed is not None, "it was parsed"
-    return parsed.is_link_local or parsed in _METADATA
-
-
-def _too_late(value: Any, seconds: float) -> Any:
-    raise NotTold(f"it has not answered within {seconds:g} seconds")
-
-
-def _told(failure: Failure) -> Failure:
-    """Return the failure as a L{NotTold}, whose text holds nothing that another machine has said."""
-    if failure.check(NotTold):
-        return failure
-    reasons: Sequence[Failure] = getattr(failure.value, "reasons", None) or [failure]
-    return Failure(NotTold(f"it can't be reached ({getattr(reasons[0].type, '__name__', 'an error')})"))

@@ -1,12 +1,14 @@
 """
 Asks a URL that the operator has named, or a server that they trust: over TLS verified for its host, within a time and a
-size, and from nowhere that an answer points to.
+size, and from nowhere that an answer points to. No proxy of the environment is used, and an address of the link, where
+clouds have their metadata services, is never connected to.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from ipaddress import IPv4Address, IPv6Address, ip_address
+from typing import Any, Final, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from twisted.internet.defer import Deferred, fail
@@ -19,8 +21,7 @@ from twisted.web.http_headers import Headers
 from webhookrx.client_bodies import BoundedBody, WholeBody
 from webhookrx.errors import WebhookrxError
 from webhookrx.observers.client_tls import ClientTLS, make_creator
-from webhookrx.service.alarm_posts import TargetEndpoint, is_forbidden
-from webhookrx.service.pinned_client import OneEndpoint, Resolution
+from webhookrx.service.pinned_client import TRANSLATED, OneEndpoint, Resolution
 from webhookrx.version import installed_version
 
 TIME: Final = 10.0
@@ -28,6 +29,14 @@ TIME: Final = 10.0
 
 LARGEST: Final = 512 * 1024
 """Bytes of an answer."""
+
+_METADATA: Final = frozenset(map(ip_address, ("fd00:ec2::254", "fd20:ce::254", "100.100.100.200", "192.0.0.192")))
+"""Where clouds have metadata services at addresses that are none of the link: EC2, Google, Alibaba and Oracle."""
+
+T = TypeVar("T")
+
+#: Returns what connects to an address of a host; the last argument tells whether by TLS.
+TargetEndpoint = Callable[[str, str, int, bool], IStreamClientEndpoint]
 
 
 class NotAnswered(WebhookrxError):
@@ -62,6 +71,31 @@ class NamedClient:
 
         @param url: with C{https}; with C{http} only where that can't leave the machine.
         """
+        return self._request(method, url, headers, body, _read, urlsplit(url).hostname or "")
+
+    def tell(self, method: str, url: str, headers: Mapping[str, str], body: bytes) -> Deferred[int]:
+        """
+        Return the status of the answer, of which nothing else is read; it fails with L{NotAnswered}, whose text has
+        nothing of the URL.
+
+        @param url: see L{ask}.
+        """
+        return self._request(method, url, headers, body, lambda answer: int(answer.code), "Its host")
+
+    def _request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | None,
+        read: Callable[[Any], T | Deferred[T]],
+        called: str,
+    ) -> Deferred[T]:
+        """
+        Ask, and return what C{read} makes of the answer.
+
+        @param called: the host, in texts of errors.
+        """
         parts = urlsplit(url)
         host, is_tls = parts.hostname or "", parts.scheme == "https"
         if not url.isascii() or not host or parts.scheme not in ("https", "http"):
@@ -70,11 +104,11 @@ class NamedClient:
         resolving = Resolution()
         self._reactor.nameResolver.resolveHostName(resolving, host, port)
 
-        def connect(addresses: Sequence[str]) -> Deferred[NamedAnswer]:
+        def connect(addresses: Sequence[str]) -> Deferred[T]:
             if not addresses:
-                raise NotAnswered(f"{host} has no address.")
+                raise NotAnswered(f"{called} has no address.")
             if any(map(is_forbidden, addresses)):
-                raise NotAnswered(f"{host} has an address of the link.")
+                raise NotAnswered(f"{called} has an address of the link.")
             endpoint = OneEndpoint(self._endpoint_for(host, addresses[0], port, is_tls))
             agent = Agent.usingEndpointFactory(self._reactor, endpoint, HTTPConnectionPool(self._reactor, False))
             fields = {"User-Agent": f"webhookrx/{installed_version()}", **headers}
@@ -84,16 +118,31 @@ class NamedClient:
                 Headers({name: [text] for name, text in fields.items()}),
                 None if body is None else WholeBody(body),
             )
-            return asking.addCallback(_read).addBoth(endpoint.close)
+            return asking.addCallback(read).addBoth(endpoint.close)
 
         asked = resolving.known.addCallback(connect)
         asked.addTimeout(TIME, self._reactor, _too_late)
-        return asked.addErrback(_told, host)
+        return asked.addErrback(_told, called)
 
     def _endpoint(self, host: str, address: str, port: int, is_tls: bool) -> IStreamClientEndpoint:
         kind = TCP6ClientEndpoint if ":" in address else TCP4ClientEndpoint
         endpoint = kind(self._reactor, address, port, timeout=TIME)
         return wrapClientTLS(make_creator(host, ClientTLS()), endpoint) if is_tls else endpoint
+
+
+def is_forbidden(address: str) -> bool:
+    """Tell whether an address is one of the link, however it is written, or the metadata service of a cloud."""
+    try:
+        parsed: IPv4Address | IPv6Address | None = ip_address(address)
+    except ValueError:
+        return True  # what it is nobody knows
+    if isinstance(parsed, IPv6Address):
+        if parsed in TRANSLATED:
+            parsed = IPv4Address(int(parsed) & 0xFFFF_FFFF)
+        else:
+            parsed = parsed.ipv4_mapped or parsed.sixtofour or parsed
+    assert parsed is not None, "it was parsed"
+    return parsed.is_link_local or parsed in _METADATA
 
 
 def _read(response: Any) -> Deferred[NamedAnswer]:
@@ -110,9 +159,9 @@ def _too_late(value: Any, seconds: float) -> Any:
     raise NotAnswered(f"There was no whole answer within {seconds:g} seconds.")
 
 
-def _told(failure: Failure, host: str) -> Failure:
+def _told(failure: Failure, called: str) -> Failure:
     """Return the failure as a L{NotAnswered}."""
     if failure.check(NotAnswered):
         return failure
     reasons: Sequence[Failure] = getattr(failure.value, "reasons", None) or [failure]
-    return Failure(NotAnswered(f"{host} can't be reached ({getattr(reasons[0].type, '__name__', 'an error')})."))
+    return Failure(NotAnswered(f"{called} can't be reached ({getattr(reasons[0].type, '__name__', 'an error')})."))

@@ -27,7 +27,8 @@ from webhookrx.errors import WebhookrxError
 from webhookrx.management.alarm_rules import AlarmRule
 from webhookrx.management.alarm_values import AlarmChange, AlarmCount, AlarmMark, Facts
 from webhookrx.management.alarms import Alarms
-from webhookrx.service.alarm_posts import AlarmPost, TargetEndpoint
+from webhookrx.service.alarm_posts import AlarmPost
+from webhookrx.service.named_client import TargetEndpoint
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console

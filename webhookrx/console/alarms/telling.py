@@ -17,7 +17,8 @@ from webhookrx.console.alarms.targets import ConsoleTarget, delete_target, read_
 from webhookrx.console.store.history import Author
 from webhookrx.errors import WebhookrxError
 from webhookrx.management.alarm_values import AlarmChange
-from webhookrx.service.alarm_posts import AlarmPost, AlarmPosts, TargetEndpoint, post_of
+from webhookrx.service.alarm_posts import AlarmPost, AlarmPosts, post_of
+from webhookrx.service.named_client import TargetEndpoint
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console
