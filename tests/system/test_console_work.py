@@ -127,6 +127,25 @@ class RuleTests(BrowserCase):
         self.assertLess(yaml.index("log.body.b = 2"), yaml.index("log.body.a = 1"))
         self.check_no_errors()
 
+    def test_focus_is_seen(self) -> None:
+        """What the key Tab goes to is not behind the bar that saves."""
+        page = self.signed_in()
+        page.goto(f"{self.url}/rules:new")
+        for number in range(2):
+            page.get_by_role("button", name="+ Step").press("Enter")
+            page.locator(f"#condition-{number}").wait_for()
+        page.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")
+        hidden = """() => {
+            const [focused, bar] = [document.activeElement, document.querySelector(".save-bar")];
+            if (!focused.closest("main") || bar.contains(focused)) return null;
+            return focused.getBoundingClientRect().top > bar.getBoundingClientRect().top &&
+                focused.getBoundingClientRect().top < bar.getBoundingClientRect().bottom ? focused.outerHTML : null;
+        }"""
+        for _ in range(50):
+            page.keyboard.press("Tab")
+            self.assertIsNone(page.evaluate(hidden))
+        self.check_no_errors()
+
 
 class TapTests(BrowserCase):
     """Taps."""
