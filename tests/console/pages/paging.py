@@ -78,6 +78,7 @@ class PageCase(PeopleCase):
             check_html(response.body.decode())
             self.assertIn("default-src 'none'", response.headers["content-security-policy"])
             self.assertEqual("no-store", response.headers["cache-control"])
+            self.assertEqual("same-origin", response.headers["cross-origin-opener-policy"])
         return response
 
     def sign_in(self, name: str = "mara", role: Any = "admin", tap: bool = True) -> dict[str, str]:

@@ -138,6 +138,12 @@ class RoutersPageTests(RouterPagesCase):
             body = self.get(path, **mine).body.decode()
             self.assertNotIn("<script>alert", body)
             self.assertIn("&lt;script&gt;alert(1)&lt;/script&gt;", body, path)
+        for path, times in (("/routers", 3), ("/overview/steps", 2)):
+            body = self.get(path, **mine).body.decode()
+            # What turns around the host turns nothing of what it is to be compared with.
+            (line,) = re.findall(r'<p class="hint[^>]*>(<bdi>&lt;script&gt;.*?)</p>', body)
+            self.assertEqual(times, len(re.findall("<bdi>[^<]*\u202e[^<]*</bdi>", line)), path)
+            self.assertNotIn("\u202e", re.sub("<bdi>.*?</bdi>", "", line))
 
 
 class RouterPageTests(RouterPagesCase):

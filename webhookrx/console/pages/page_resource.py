@@ -63,7 +63,11 @@ HTML: Final = "text/html; charset=utf-8"
 
 #: Browsers send C{Origin: null} with forms of pages that have C{no-referrer} (Fetch standard, "append a request Origin
 #: header"), and so nothing would show that a form is ours. Other sites are told nothing either way.
-PAGE_HEADERS: Final = tuple((name, "same-origin" if name == "Referrer-Policy" else value) for name, value in HEADERS)
+PAGE_HEADERS: Final = (
+    *((name, "same-origin" if name == "Referrer-Policy" else value) for name, value in HEADERS),
+    # Who opens a page in a window of its own keeps no hold of that window.
+    ("Cross-Origin-Opener-Policy", "same-origin"),
+)
 
 _BY_SCRIPT: Final = b"hx-request"
 
