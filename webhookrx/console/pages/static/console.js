@@ -2,14 +2,21 @@
 "use strict";
 
 (() => {
-  const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const clock = { month: "short", day: "numeric", hour: "numeric", minute: "2-digit", second: "2-digit" };
+  const ofThisYear = new Intl.DateTimeFormat(undefined, clock);
+  const ofOthers = new Intl.DateTimeFormat(undefined, { year: "numeric", ...clock });
+
+  // The year is told where it is not the one of today.
+  function shown(at) {
+    return (at.getFullYear() === new Date().getFullYear() ? ofThisYear : ofOthers).format(at);
+  }
 
   // Times come in UTC; the title keeps it.
   function localTimes(root) {
     for (const time of root.querySelectorAll("time[datetime]:not([data-local])")) {
       const at = new Date(time.dateTime);
       if (!Number.isNaN(at.getTime())) {
-        time.textContent = shown.format(at);
+        time.textContent = shown(at);
         time.dataset.local = "yes";
       }
     }
@@ -49,7 +56,7 @@
     note.setAttribute("role", "alert");
     document.addEventListener("htmx:error", ({ detail: { ctx } }) => {
       if (!ctx?.request || ctx.response || note.isConnected) return;
-      note.textContent = `The console can't be reached since ${shown.format(new Date())}: what is shown here is old.`;
+      note.textContent = `The console can't be reached since ${shown(new Date())}: what is shown here is old.`;
       document.querySelector("main").prepend(note);
     });
     document.addEventListener("htmx:after:request", () => note.remove());
