@@ -8,6 +8,7 @@ from functools import cache
 from typing import Any, Final
 
 from webhookrx.console import about_routes
+from webhookrx.console.activity_routes import ROUTES as ACTIVITY
 from webhookrx.console.alarms import alarm_routes, target_routes
 from webhookrx.console.api.openapi import describe
 from webhookrx.console.api.principal import Permission
@@ -15,7 +16,6 @@ from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.counts import analytics_routes
 from webhookrx.console.oidc import oidc_routes
 from webhookrx.console.own_settings import setting_routes
-from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.people.routes import ROUTES as PEOPLE
 from webhookrx.console.routers import completion_routes, discovery_routes, preview_routes, reach_routes, trial_routes
 from webhookrx.console.routers import routes as router_routes
@@ -56,5 +56,5 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *about_routes.ROUTES,
     *oidc_routes.ROUTES,
     *PEOPLE,
-    *RECORDS,
+    *ACTIVITY,
 )

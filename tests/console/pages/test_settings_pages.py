@@ -1,5 +1,5 @@
 """
-Tests for the pages of the settings, L{webhookrx.console.pages.settings} and those beside it.
+Tests for the pages of the settings, L{webhookrx.console.pages.settings_tabs} and those beside it.
 """
 
 from __future__ import annotations

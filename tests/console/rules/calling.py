@@ -14,13 +14,13 @@ from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.console.direct_store import DirectStore
+from webhookrx.console.activity_routes import ROUTES as ACTIVITY
 from webhookrx.console.api.principal import Principal
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.api.reading import read_body
 from webhookrx.console.api.route import JSON_TYPE, Answer, ApiCall, ApiRoute
 from webhookrx.console.api.table import RouteTable
 from webhookrx.console.console import Console
-from webhookrx.console.people.record_routes import ROUTES as RECORDS
 from webhookrx.console.rules.revision_routes import ROUTES as REVISIONS
 from webhookrx.console.rules.routes import ROUTES
 from webhookrx.console.settings import ConsoleSettings
@@ -55,13 +55,13 @@ class RulesCalls:
         settings = ConsoleSettings(path, "https://console.example.net", read_only_rules=read_only_rules)
         self.console = Console(settings, self.store, Clock())
         self._case = case
-        self._table = RouteTable((*ROUTES, *REVISIONS, *RECORDS))
+        self._table = RouteTable((*ROUTES, *REVISIONS, *ACTIVITY))
         self.caller = Principal("mara", "editor", token_id="1")
         self.result(self.console.rulebook.start())
 
     def add_routes(self, routes: Sequence[ApiRoute]) -> None:
         """Call further routes, too."""
-        self._table = RouteTable((*ROUTES, *REVISIONS, *RECORDS, *routes))
+        self._table = RouteTable((*ROUTES, *REVISIONS, *ACTIVITY, *routes))
 
     def result(self, work: Coroutine[Any, Any, Any]) -> Any:
         """Return what comes of something that does not wait."""

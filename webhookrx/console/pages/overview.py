@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from webhookrx.console.activity_routes import ActivityPage
 from webhookrx.console.alarms.alarm_routes import AlarmsPage
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiProblem
@@ -16,7 +17,6 @@ from webhookrx.console.pages.charts import ChartLine, shares, time_chart
 from webhookrx.console.pages.first_steps import first_steps, steps_of
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
 from webhookrx.console.pages.router_words import BADGES, MEANINGS, RouterCommands
-from webhookrx.console.people.record_routes import ActivityPage
 from webhookrx.console.routers.routes import MadeEnrolment
 from webhookrx.console.routers.shown import ShownRouters
 

@@ -1,5 +1,5 @@
 """
-The tabs of the settings, and the frame that their pages have.
+The page Settings, its tabs, and the frame that their pages have.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.pages.enrolments import PATH as ENROLMENTS
-from webhookrx.console.pages.page import Page, PageCall
+from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import query_string
 
 T = TypeVar("T")
@@ -99,3 +99,11 @@ def rows_found(
 def errors_at(problem: ApiProblem | None, name: str) -> list[str]:
     """Return what a problem says of a member of the body."""
     return [] if problem is None else [each.sentence for each in problem.findings if each.path[:1] == (name,)]
+
+
+async def show_settings(call: PageCall) -> PageAnswer:
+    """Show all tabs that somebody may see."""
+    return settings_page(call, "settings.html", {})
+
+
+ROUTES: Final = (PageRoute("GET", "/settings", Permission.SIGNED_IN, show_settings),)

@@ -1,5 +1,5 @@
 """
-Tests for L{webhookrx.console.people.record_routes}.
+Tests for L{webhookrx.console.activity_routes}.
 """
 
 from __future__ import annotations
