@@ -17,6 +17,7 @@ from tests.console.pages.paging import PageCase
 from tests.http.wire import Response
 from webhookrx.console.pages import rule_editor
 from webhookrx.console.routers.previews import Previews
+from webhookrx.console.rules.rulebook import PushRequest
 from webhookrx.console.rules.saved import SavedRule
 from webhookrx.console.store.history import Author
 from webhookrx.management.agent_protocol import CommandAnswer, GateState, RouterFacts
@@ -226,6 +227,20 @@ class RuleEditorTests(PageCase):
         )
         self.assertEqual(403, self.post("/rules/hooks", self.sent(response, "save", port="9000"), **mine).status)
         self.assertEqual(1, self.rules["hooks"].generation)
+
+    def test_pushed(self) -> None:
+        """Who edits a rule of a pushed file is told whose it is, and that a save here makes it one of people."""
+        mine = self.editor()
+        self.save()
+        self.assertNotIn("that is pushed", self.shown(self.get("/rules/hooks", **mine)))
+        listed = "connector_rules:\n  - {name: pushed, protocol: HTTP, port: 9001}\n"
+        at = self.console.rulebook.saved.revision
+        self.done(self.console.rulebook.push(listed.encode(), PushRequest(manager="git"), "otto", at))
+        response = self.get("/rules/pushed", **mine)
+        self.assertIn("This rule is of push:git : it comes from a file that is pushed.", self.shown(response))
+        self.assertEqual(303, self.post("/rules/pushed", self.sent(response, "save", port="9002"), **mine).status)
+        self.assertEqual("ui", self.rules["pushed"].manager)
+        self.assertNotIn("that is pushed", self.shown(self.get("/rules/pushed", **mine)))
 
     def test_nothing(self) -> None:
         """There is no page for a rule that is not there."""

@@ -85,7 +85,8 @@ async def show_rule(call: PageCall) -> PageAnswer:
     draft = await _draft(await _text_of(call, name), "yaml" if rule.as_written else "form")
     if not call.may(Permission.EDIT):
         return Page("rule_facts.html", {"rule": rule, "draft": draft, "name": name})
-    return _page(call, Edited(draft, draft.values), PreviewView(None), name=name, etag=answer.etag, is_begun=True)
+    shown = Edited(draft, draft.values)
+    return _page(call, shown, PreviewView(None), name=name, etag=answer.etag, is_begun=True, manager=rule.manager)
 
 
 async def show_new(call: PageCall) -> PageAnswer:
@@ -293,6 +294,7 @@ def _values(
     conflict: Conflict | None = None,
     is_begun: bool = False,
     is_merged: bool = False,
+    manager: str = "ui",
 ) -> dict[str, Any]:
     """Return what the templates of the editor name."""
     found = view.findings or (() if problem is None else problem.findings)
@@ -311,6 +313,7 @@ def _values(
         "problem": problem,
         "conflict": conflict,
         "is_merged": is_merged,
+        "manager": manager,
         "is_begun": is_begun,
         "swap": False,
         "kinds": [(kind, _KINDS[kind], text) for kind, text in SKELETONS.items()],
