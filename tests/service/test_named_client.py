@@ -9,6 +9,7 @@ from unittest import mock
 
 from twisted.internet.address import IPv4Address
 from twisted.internet.defer import Deferred, succeed
+from twisted.internet.error import ConnectionAborted
 from twisted.internet.protocol import connectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
@@ -16,6 +17,7 @@ from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.service.named_client import LARGEST, TIME, NamedAnswer, NamedClient, NotAnswered
+from webhookrx.service.pinned_client import MOST_RECEIVED
 
 
 class Names:
@@ -116,6 +118,19 @@ class NamedClientTests(SynchronousTestCase):
         text = str(self.failureResultOf(asked, NotAnswered).value)
         self.assertIn("id.example can't be reached", text)
         self.assertNotIn("secret", text)
+
+    def test_endless_head(self) -> None:
+        """A head that does not end is cut off: nothing of it is kept any more."""
+        asked = self.ask()
+        self.protocol.dataReceived(b"HTTP/1.1 200 OK\r\n")
+        lines = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 100) for number in range(500))
+        for _ in range(MOST_RECEIVED // len(lines)):
+            self.protocol.dataReceived(lines)
+            self.assertFalse(self.transport.aborted)
+        self.protocol.dataReceived(lines)
+        self.assertTrue(self.transport.aborted)
+        self.protocol.connectionLost(Failure(ConnectionAborted()))
+        self.assertIn("can't be reached", str(self.failureResultOf(asked, NotAnswered).value))
 
     def test_tell(self) -> None:
         """Of who is only told something the status is read, and no error says who that is: a URL may be a secret."""

@@ -36,6 +36,9 @@ TIME: Final = 10.0
 LARGEST: Final = 256 * 1024
 """Bytes of an answer. Key sets and certificates have a few thousand."""
 
+MOST_RECEIVED: Final = 1024 * 1024
+"""Bytes of an answer with its head and all that is around its body."""
+
 PORT: Final = 443
 MAX_ADDRESSES: Final = 16
 """Addresses of a host that are looked at; one with more is refused."""
@@ -135,7 +138,7 @@ class PinnedClient:
 
 @implementer(IAgentEndpointFactory, IStreamClientEndpoint)
 class OneEndpoint:
-    """Connects an agent by one endpoint, whatever the URL."""
+    """Connects an agent by one endpoint, whatever the URL; what comes from there has an end."""
 
     def __init__(self, endpoint: IStreamClientEndpoint) -> None:
         self._endpoint = endpoint
@@ -157,6 +160,18 @@ class OneEndpoint:
 
     def _keep(self, connected: IProtocol) -> IProtocol:
         self._connected = connected
+        left, receive = MOST_RECEIVED, connected.dataReceived
+
+        def receive_some(data: bytes) -> None:
+            # C{twisted.web} keeps the head of an answer whatever it has, and however long it is.
+            nonlocal left
+            left -= len(data)
+            if left >= 0:
+                receive(data)
+            else:
+                self.close(None)
+
+        connected.dataReceived = receive_some  # type: ignore[method-assign]
         return connected
 
 
