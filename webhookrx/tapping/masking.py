@@ -145,16 +145,10 @@ class Masks:
         copier = _Copier(self, 0, _NameBudget())
         return copier.copy(value, 0), copier.has_cut
 
-    def masked_text(self, text: str) -> str:
+    def text(self, text: str, nested: int, names: _NameBudget) -> str:
         """
         Return a text of at most L{MOST_SHOWN} characters without secrets: JSON by its members, XML by its elements,
         anything else by C{=} and C{:}.
-        """
-        return self.text(text, 0, _NameBudget())
-
-    def text(self, text: str, nested: int, names: _NameBudget) -> str:
-        """
-        See L{masked_text}.
 
         @param nested: how many texts it is in.
         """

@@ -5,7 +5,7 @@ Differences of two texts, line by line, bounded in time and size, for C{template
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from typing import Any, Final, NamedTuple
 
@@ -77,11 +77,6 @@ def change_diff(kind: str, before: Any, after: Any, context: int = 3) -> list[Di
         return text_diff(_rule_text(before, as_written), _rule_text(after, as_written), context)
     documents = [each if each is None or isinstance(each, dict) else {"value": each} for each in (before, after)]
     return document_diff(documents[0], documents[1], context)
-
-
-def is_shown_whole(lines: Iterable[DiffLine]) -> bool:
-    """Return whether no line is skipped."""
-    return all(line.kind != SKIPPED for line in lines)
 
 
 def _rule_text(entry: Mapping[str, Any] | None, as_written: bool) -> str | None:
