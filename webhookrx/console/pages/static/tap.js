@@ -208,7 +208,7 @@ document.addEventListener("DOMContentLoaded", () => {
     try {
       await navigator.clipboard.writeText(text);
       $("tap-copied").replaceChildren(`Copied ${TapText.size(text)} as a request for webhookrx try and the editor of rules. ${notes.join(" ")} `);
-      if (rule) $("tap-copied").append(make("a", { href: `/rules/${encodeURIComponent(rule)}` }, "Open the rule ", foreign(rule)));
+      if (rule) $("tap-copied").append(make("a", { href: `/rules/${encodeURIComponent(rule)}#try` }, "Paste it at the rule ", foreign(rule)));
       button.textContent = "Copied";
     } catch {
       $("request").showModal();
