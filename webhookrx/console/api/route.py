@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 import msgspec
 
 from webhookrx.console.api.principal import Permission, Principal
+from webhookrx.settings import KiB
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console
 
-KiB: Final = 1024
 YAML: Final = "application/yaml"
 CSV_TYPE: Final = "text/csv"
 JSON_TYPE: Final = "application/json"

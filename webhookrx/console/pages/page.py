@@ -12,11 +12,10 @@ import msgspec
 from webhookrx.console.api.principal import Permission, Principal
 from webhookrx.console.pages.api_calls import ApiCalls
 from webhookrx.console.pages.form import Form
+from webhookrx.settings import KiB
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console
-
-KiB: Final = 1024
 
 THEME_COOKIE: Final = "wrx-theme"
 """Holds the choice of colours, C{light} or C{dark}."""

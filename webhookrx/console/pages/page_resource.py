@@ -47,7 +47,7 @@ from webhookrx.console.exchange import HEADERS, SAFE_METHODS, ConsoleAddress, he
 from webhookrx.console.pages.api_calls import ApiCalls
 from webhookrx.console.pages.form import FORM_TYPE, Form
 from webhookrx.console.pages.one_by_one import one_by_one
-from webhookrx.console.pages.page import THEME_COOKIE, File, KiB, Page, PageAnswer, PageCall, PageRoute
+from webhookrx.console.pages.page import THEME_COOKIE, File, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import Renderer, query_string
 from webhookrx.console.pages.sayings import SAID
 from webhookrx.console.pages.static_files import StaticFiles
@@ -55,6 +55,7 @@ from webhookrx.errors import StoreFull, StoreUnavailable
 from webhookrx.http.answers import FixedAnswer
 from webhookrx.http.interfaces import IEarlyResource, Verdict
 from webhookrx.intake.head import Head
+from webhookrx.settings import KiB
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console

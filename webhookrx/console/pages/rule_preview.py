@@ -13,11 +13,12 @@ import msgspec
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiFinding, ApiProblem
 from webhookrx.console.pages.one_by_one import one_by_one
-from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
+from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rule_form import draft_in
 from webhookrx.console.pages.rule_rows import NOT_YET, in_container
 from webhookrx.diagnostics import ERROR
 from webhookrx.management.volumes import volume_argument
+from webhookrx.settings import KiB
 
 LARGEST_FORM: Final = 512 * KiB
 """Bytes of a form with a rule, which is in it several times."""

@@ -14,9 +14,10 @@ from webhookrx.console.api.route import YAML
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.diffs import DiffLine, text_diff
 from webhookrx.console.pages.one_by_one import one_by_one
-from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute
+from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rule_form import draft_in
 from webhookrx.message.escapes import without_misleading
+from webhookrx.settings import KiB
 
 LARGEST_FORM: Final = 768 * KiB
 """Bytes of the form of a rule and of that of a request together."""

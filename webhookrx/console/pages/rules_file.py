@@ -11,8 +11,9 @@ from typing import Any, Final
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import ApiProblem
 from webhookrx.console.pages.form import Form
-from webhookrx.console.pages.page import KiB, Page, PageAnswer, PageCall, PageRoute, Redirect
+from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
 from webhookrx.console.pages.rules import may_edit_rules
+from webhookrx.settings import KiB
 
 LARGEST: Final = 512 * KiB
 """Bytes of a form with a file; larger ones go by C{webhookrx rules push}."""

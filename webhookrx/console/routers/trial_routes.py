@@ -14,12 +14,13 @@ from msgspec import Meta
 
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import BAD_CALL, INVALID, NOT_FOUND, ApiProblem
-from webhookrx.console.api.route import ApiCall, ApiRoute, KiB
+from webhookrx.console.api.route import ApiCall, ApiRoute
 from webhookrx.console.routers.rule_trials import TriedRule
 from webhookrx.console.rules.routes import json_rule
 from webhookrx.diagnostics import nearest
 from webhookrx.intake.head import Head
 from webhookrx.senders.http_file import RECORDED, HttpFileError, read_http_file
+from webhookrx.settings import KiB
 from webhookrx.trials.trial import TrialRequest
 
 _LARGEST: Final = 128 * KiB
