@@ -17,7 +17,7 @@ from webhookrx.console.pages.charts import MOST_LINES, ChartLine, TimeChart, sha
 from webhookrx.console.pages.page import PageCall
 from webhookrx.console.pages.rendering import duration, query_string, when
 
-MOST_TOP: Final = 10
+MOST_TOP: Final = 8
 """Values of a part that has those with the most."""
 
 MOST_TIMES: Final = 6

@@ -30,7 +30,7 @@ TOP: Final = 18
 MOST_LINES: Final = 8
 """Colours of lines that can be told apart; C{console.css} has as many."""
 
-MOST_POINTS: Final = 500
+MOST_POINTS: Final = 400
 """Of all lines together: what a page may weigh."""
 
 Unit: TypeAlias = Literal["count", "rate", "bytes", "seconds"]
