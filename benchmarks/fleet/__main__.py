@@ -1,11 +1,11 @@
 """
-A thousand routers at one console: C{python -m benchmarks.fleet [--routers N] [--connectors N]}.
+A thousand routers at one console: C{python -m benchmarks.fleet [--routers N] [--connectors N] [--pages]}.
 
 A whole console runs in a process of its own, with 200 rules. The routers are connections of this process by TLS with
 client certificates, each with a long poll. Printed are the memory of the console's process with all of them waiting,
 the time from the call that saves a rule to the last router that has its bundle, the time of a preview, the load of all
 reports, how long pages take meanwhile, and the time until all have come again after the console was killed. Both
-processes share the machine.
+processes share the machine. The console has counts of a day before it starts.
 """
 
 from __future__ import annotations
@@ -26,8 +26,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from benchmarks.fleet.console import SITES, BenchmarkedConsole, make_token
+from benchmarks.fleet.console import SITES, BenchmarkedConsole, labels_of_rule, make_token
 from benchmarks.fleet.pages import measure_pages, sign_in
+from benchmarks.fleet.past import write_past
+from benchmarks.fleet.watched import read_turns
+from webhookrx.console.counts.count_tables import SeriesLabels
 from webhookrx.console.routers.authority import make_authority
 from webhookrx.console.store.database import StoreWriter
 from webhookrx.management.agent_body import write_body
@@ -76,8 +79,8 @@ class _FakeRouter:
         reader, writer = await asyncio.open_connection(
             "127.0.0.1", self._port, ssl=self._context, server_hostname="localhost"
         )
-        names = [f"router-{self._number}-rule-{each}-hooks" for each in range(self._connectors)]
-        connectors = tuple(ConnectorState(name=name, rule=f"rule-{each}", port=8000) for each, name in enumerate(names))
+        connectors = _connectors(self._number, self._connectors)
+        names = [each.name for each in connectors]
         begun = time.time_ns()
         while True:
             now, number = time.time_ns(), self.reports + 1
@@ -126,6 +129,28 @@ class _FakeRouter:
             writer.close()
 
 
+def _guid(number: int) -> str:
+    return f"00000000-0000-4000-8000-{number:012x}"
+
+
+def _connectors(number: int, count: int) -> tuple[ConnectorState, ...]:
+    """Return so many connectors of a router: of the rules of its site."""
+    rules = range(number % len(SITES), RULES, len(SITES))[:count]
+    return tuple(
+        ConnectorState(name=f"router-{number}-rule-{each}-hooks", rule=f"rule-{each}", port=8000 + each)
+        for each in rules
+    )
+
+
+def _labels(number: int, count: int) -> list[SeriesLabels]:
+    """Return by which labels analytics find these connectors."""
+    site = {"site": SITES[number % len(SITES)]}
+    return [
+        SeriesLabels(each.name, each.rule, each.port, labels_of_rule(each.port - 8000), f"router-{number}", site)
+        for each in _connectors(number, count)
+    ]
+
+
 def _make_fleet(directory: str, count: int) -> list[ssl.SSLContext]:
     """Make the files of a console that knows so many routers, and return what each connects with."""
     now = datetime.now(UTC)
@@ -138,7 +163,7 @@ def _make_fleet(directory: str, count: int) -> list[ssl.SSLContext]:
     for number in range(count):
         key = ec.generate_private_key(ec.SECP256R1())
         request = x509.CertificateSigningRequestBuilder().subject_name(x509.Name([])).sign(key, SHA256())
-        guid = f"00000000-0000-4000-8000-{number:012x}"
+        guid = _guid(number)
         issued = authority.issue(request.public_bytes(Encoding.PEM).decode(), guid, now)
         rows.append((guid, f"router-{number}", "approved", f'{{"site":"{SITES[number % 8]}"}}', time.time()))
         certificates.append((issued.fingerprint, guid, time.time(), issued.ends))
@@ -173,7 +198,9 @@ async def _until(holds: object, seconds: float = 120.0) -> float:
     return time.monotonic() - began
 
 
-async def _measure(directory: str, contexts: list[ssl.SSLContext], token: str, connectors: int) -> None:
+async def _measure(
+    directory: str, contexts: list[ssl.SSLContext], token: str, connectors: int, *, only_pages: bool
+) -> None:
     console = BenchmarkedConsole(directory, token)
     console.push(RULES)
     routers = [_FakeRouter(number, console.routers, context, connectors) for number, context in enumerate(contexts)]
@@ -183,7 +210,7 @@ async def _measure(directory: str, contexts: list[ssl.SSLContext], token: str, c
         print(f"{len(routers):,} routers connected and had a bundle after {took:.1f} s")
         await asyncio.sleep(2)
         print(f"console's memory with {len(routers):,} long polls: {console.memory:.0f} MiB (goal: 150 MiB at most)")
-        for number in range(3):
+        for number in range(0 if only_pages else 3):
             before = [each.have for each in routers]
             began = time.monotonic()
             saving = asyncio.create_task(asyncio.to_thread(console.save, RULES + number))
@@ -205,7 +232,13 @@ async def _measure(directory: str, contexts: list[ssl.SSLContext], token: str, c
         share = (console.processor_time - busy) / (time.monotonic() - began)
         print(f"reports of {connectors} connectors each: {share:.1%} of a core (goal: 15 % at most)")
         print(f"console's memory with a second connection of each router, for reports: {console.memory:.0f} MiB")
-        await asyncio.to_thread(measure_pages, console.port, sign_in(directory, "mara"))
+        # All of them have written their first counts by then.
+        await asyncio.sleep(60)
+        await asyncio.to_thread(
+            measure_pages, console.port, sign_in(directory, "mara"), lambda: read_turns(console.turns)
+        )
+        if only_pages:
+            return
         for each in reporting:
             each.cancel()
         console.kill()
@@ -229,10 +262,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--routers", type=int, default=1_000)
     parser.add_argument("--connectors", type=int, default=20, help="of each router, in its reports")
+    parser.add_argument("--pages", action="store_true", help="leave out saving rules and the restart")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         contexts = _make_fleet(directory, given.routers)
-        asyncio.run(_measure(directory, contexts, make_token(directory), given.connectors))
+        token = make_token(directory)
+        labels = {_guid(number): _labels(number, given.connectors) for number in range(given.routers)}
+        rows = write_past(os.path.join(directory, "console.sqlite"), labels) if given.connectors else 0
+        print(f"{rows:,} sums of a past day written")
+        asyncio.run(_measure(directory, contexts, token, given.connectors, only_pages=given.pages))
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ SITES: Final = ("fra", "ams", "lon", "nyc", "sfo", "sin", "syd", "gru")
 def make_token(directory: str) -> str:
     """Return an API token of the console whose files are there, and which does not run yet."""
     writer = StoreWriter(os.path.join(directory, "console.sqlite"), time.time)
-    view = PersonView("mara", "admin", False, True)
+    view = PersonView("mara", "admin", True, True)
     writer.write(lambda tx: add_person(tx, Author("benchmark", "api"), view, "none"))
     _, secret = writer.write(lambda tx: add_token(tx, Principal("mara", "admin"), "benchmark", "admin", False, 1))
     writer.close()
@@ -38,17 +38,20 @@ class BenchmarkedConsole:
     The process.
 
     @ivar routers: its port for routers.
+    @ivar turns: a file with the long turns of its reactor.
     """
 
     def __init__(self, directory: str, token: str) -> None:
         self._token = token
         self._directory = directory
+        self.turns = os.path.join(directory, "turns")
         self.port, self.routers = free_port(), free_port()
         self.start()
 
     def start(self) -> None:
         """Start it, and wait until it answers."""
-        command = [os.path.join(os.path.dirname(sys.executable), "twistd"), "-n", "--pidfile=", "webhookrx-console"]
+        command = [sys.executable, "-m", "benchmarks.fleet.watched", self.turns]
+        command += ["-n", "--pidfile=", "webhookrx-console"]
         command += ["--port", f"tcp:{self.port}:interface=127.0.0.1", "--url", f"http://127.0.0.1:{self.port}"]
         command += ["--routers", f"ssl:{self.routers}:interface=127.0.0.1:backlog=1024"]
         command += ["--db", os.path.join(self._directory, "console.sqlite")]
@@ -116,6 +119,12 @@ class BenchmarkedConsole:
         self.process.wait()
 
 
+def labels_of_rule(number: int) -> dict[str, str]:
+    """Return the labels of a rule."""
+    return {"product": f"product-{number % 20}", "vendor": f"vendor-{number % 7}"}
+
+
 def _rule(number: int, selector: str) -> dict[str, object]:
     rule: dict[str, object] = {"name": f"rule-{number}", "protocol": "HTTP", "port": 8000 + number}
+    rule["labels"] = labels_of_rule(number)
     return rule | {"selector": selector} if selector else rule
