@@ -93,9 +93,13 @@ def sign_in(context: BrowserContext, url: str, name: str = "mara", password: str
 def _shared() -> tuple[ConsoleBrowser, Fleet]:
     """Return the browser and the fleet of all tests of this process, which end with it."""
     chromium = ConsoleBrowser()
-    atexit.register(chromium.close)
-    fleet = Fleet(2)
+    try:
+        fleet = Fleet(2)
+    except BaseException:
+        chromium.close()
+        raise
     atexit.register(fleet.clean_up)
+    atexit.register(chromium.close)
     return chromium, fleet
 
 
