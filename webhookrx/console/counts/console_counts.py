@@ -309,18 +309,21 @@ class _Pending:
         self.size += count
 
     def pieces(self) -> Iterator[_Pending]:
-        """Yield all of it in pieces of whole routers, of about L{MOST_IN_PIECE} sums."""
+        """
+        Yield all of it in pieces of whole routers, of about L{MOST_IN_PIECE} sums. What is in a piece is not here any
+        more: to let go of all at the end takes long.
+        """
         by_router: dict[str, list[SeriesKey]] = {router: [] for router in self.starts}
         for key in self.parts:
             by_router.setdefault(key.router, []).append(key)
         piece = _Pending()
-        for router, keys in by_router.items():
-            for key in keys:
-                piece.parts[key], piece.labels[key] = self.parts[key], self.labels[key]
-                piece.last[key] = self.last[key]
-                piece.grow(router, len(self.parts[key]))
+        for router in tuple(by_router):
+            for key in by_router.pop(router):
+                piece.parts[key], piece.labels[key] = self.parts.pop(key), self.labels.pop(key)
+                piece.last[key] = self.last.pop(key)
+                piece.grow(router, len(piece.parts[key]))
             if router in self.starts:
-                piece.starts[router] = self.starts[router]
+                piece.starts[router] = self.starts.pop(router)
             if piece.size >= MOST_IN_PIECE:
                 yield piece
                 piece = _Pending()
