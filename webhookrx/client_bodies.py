@@ -47,10 +47,12 @@ class BoundedBody(Protocol):
     @param too_large: what L{whole} fails with when there are more.
     @param incomplete: what it fails with when the connection ends before the body.
     @ivar whole: fires with all of it. Cancelled, it closes the connection.
+    @ivar ended: fires when no more comes, which may be later than L{whole} fails.
     """
 
     def __init__(self, most: int, too_large: Exception, incomplete: Exception) -> None:
         self.whole: Deferred[bytes] = Deferred(lambda _: self._close())
+        self.ended: Deferred[None] = Deferred()
         self._parts: list[bytes] = []
         self._room = most
         self._too_large = too_large
@@ -68,6 +70,8 @@ class BoundedBody(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Take the end."""
+        if not self.ended.called:
+            self.ended.callback(None)
         if self.whole.called:
             return
         if reason.check(ResponseDone):

@@ -145,7 +145,12 @@ class ConsoleLink:
             LinkFailed("The answer of the console is not complete."),
         )
         response.deliverBody(answer)
-        return ConsoleAnswer(response.code, await answer.whole)
+        try:
+            return ConsoleAnswer(response.code, await answer.whole)
+        except LinkFailed:
+            # A connection that came back to the pool later would be left there by close().
+            await answer.ended
+            raise
 
 
 async def shown_chain(reactor: Any, url: str) -> tuple[bytes, ...]:
