@@ -85,19 +85,7 @@ class Redirect(msgspec.Struct, frozen=True):
     headers: tuple[tuple[str, str], ...] = ()
 
 
-class File(msgspec.Struct, frozen=True):
-    """
-    An answer that is no page.
-
-    @ivar headers: all but type and length; those of pages are not added.
-    """
-
-    content: bytes
-    content_type: str
-    headers: tuple[tuple[str, str], ...] = ()
-
-
-PageAnswer: TypeAlias = Page | Redirect | File
+PageAnswer: TypeAlias = Page | Redirect
 
 #: A handler raises L{webhookrx.console.api.problems.ApiProblem} for a page that says what can't be done. It runs in the
 #: reactor: work above some milliseconds goes to a thread.

@@ -47,7 +47,7 @@ from webhookrx.console.exchange import HEADERS, SAFE_METHODS, ConsoleAddress, he
 from webhookrx.console.pages.api_calls import ApiCalls
 from webhookrx.console.pages.form import FORM_TYPE, Form
 from webhookrx.console.pages.one_by_one import one_by_one
-from webhookrx.console.pages.page import THEME_COOKIE, File, Page, PageAnswer, PageCall, PageRoute
+from webhookrx.console.pages.page import THEME_COOKIE, Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import Renderer, query_string
 from webhookrx.console.pages.sayings import SAID
 from webhookrx.console.pages.static_files import StaticFiles
@@ -210,9 +210,7 @@ class PageResource(Resource):
         if gone:
             return
         headers = [*PAGE_HEADERS, *answer.headers]
-        if isinstance(answer, File):
-            write_answer(request, 200, answer.content_type, headers, answer.content)
-        elif isinstance(answer, Page):
+        if isinstance(answer, Page):
             html = await self._renderer.html_in_turns(answer, call, theme)
             if not gone:
                 write_answer(request, answer.status, HTML, headers, html)

@@ -10,7 +10,6 @@ import os
 from typing import Final, NamedTuple
 
 from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
-from webhookrx.console.pages.page import File
 
 DIRECTORY: Final = os.path.join(os.path.dirname(__file__), "static")
 _TYPES: Final = {
@@ -34,6 +33,18 @@ class _StaticFile(NamedTuple):
     packed: bytes
 
 
+class ServedFile(NamedTuple):
+    """
+    A file as it is answered.
+
+    @ivar headers: all but type and length.
+    """
+
+    content: bytes
+    content_type: str
+    headers: tuple[tuple[str, str], ...]
+
+
 class StaticFiles:
     """The files, read once."""
 
@@ -51,7 +62,7 @@ class StaticFiles:
         """Return the path of a file."""
         return f"/static/{self._files[name].digest}/{name}"
 
-    def file(self, digest: str, name: str, *, packed: bool) -> File:
+    def file(self, digest: str, name: str, *, packed: bool) -> ServedFile:
         """
         Return a file.
 
@@ -62,4 +73,4 @@ class StaticFiles:
         if found is None or found.digest != digest:
             raise ApiProblem(NOT_FOUND)
         headers = (*_HEADERS, ("Content-Encoding", "gzip")) if packed else _HEADERS
-        return File(found.packed if packed else found.content, found.content_type, headers)
+        return ServedFile(found.packed if packed else found.content, found.content_type, headers)
