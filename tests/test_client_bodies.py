@@ -58,6 +58,17 @@ class BoundedBodyTests(SynchronousTestCase):
         self.body.dataReceived(b"x")
         self.body.connectionLost(Failure(ResponseDone()))
 
+    def test_too_large_in_a_pool(self) -> None:
+        """Whose connection is in a pool is told once it has ended, whatever the rest of the body says."""
+        body = BoundedBody(10, ValueError("large"), LookupError("cut"), at_once=False)
+        body.makeConnection(self.transport)
+        body.dataReceived(b"0123456789x")
+        body.dataReceived(b"x")
+        self.assertTrue(self.transport.disconnecting)
+        self.assertNoResult(body.whole)
+        body.connectionLost(Failure(ResponseDone()))
+        self.failureResultOf(body.whole, ValueError)
+
     def test_incomplete(self) -> None:
         """An answer whose end nobody knows, or that was cut, is none."""
         self.body.dataReceived(b"0")

@@ -46,17 +46,20 @@ class BoundedBody(Protocol):
     @param most: bytes that it may have.
     @param too_large: what L{whole} fails with when there are more.
     @param incomplete: what it fails with when the connection ends before the body.
+    @param at_once: L{whole} fails as soon as there are more, for who aborts the connection then; else once that has
+        ended, since a pool may take it in until then.
     @ivar whole: fires with all of it. Cancelled, it closes the connection.
     @ivar ended: fires when no more comes, which may be later than L{whole} fails.
     """
 
-    def __init__(self, most: int, too_large: Exception, incomplete: Exception) -> None:
+    def __init__(self, most: int, too_large: Exception, incomplete: Exception, *, at_once: bool = True) -> None:
         self.whole: Deferred[bytes] = Deferred(lambda _: self._close())
         self.ended: Deferred[None] = Deferred()
         self._parts: list[bytes] = []
         self._room = most
         self._too_large = too_large
         self._incomplete = incomplete
+        self._at_once = at_once
 
     def dataReceived(self, data: bytes) -> None:
         """Take a part."""
@@ -66,7 +69,8 @@ class BoundedBody(Protocol):
         elif not self.whole.called:
             self._parts.clear()
             self._close()
-            self.whole.errback(self._too_large)
+            if self._at_once:
+                self.whole.errback(self._too_large)
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Take the end."""
@@ -74,7 +78,9 @@ class BoundedBody(Protocol):
             self.ended.callback(None)
         if self.whole.called:
             return
-        if reason.check(ResponseDone):
+        if self._room < 0:
+            self.whole.errback(self._too_large)
+        elif reason.check(ResponseDone):
             self.whole.callback(b"".join(self._parts))
         else:
             self.whole.errback(self._incomplete)

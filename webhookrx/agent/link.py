@@ -143,6 +143,7 @@ class ConsoleLink:
             most,
             LinkFailed("The answer of the console is larger than it may be."),
             LinkFailed("The answer of the console is not complete."),
+            at_once=False,
         )
         response.deliverBody(answer)
         try:
