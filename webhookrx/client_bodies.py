@@ -49,12 +49,10 @@ class BoundedBody(Protocol):
     @param at_once: L{whole} fails as soon as there are more, for who aborts the connection then; else once that has
         ended, since a pool may take it in until then.
     @ivar whole: fires with all of it. Cancelled, it closes the connection.
-    @ivar ended: fires when no more comes, which may be later than L{whole} fails.
     """
 
     def __init__(self, most: int, too_large: Exception, incomplete: Exception, *, at_once: bool = True) -> None:
         self.whole: Deferred[bytes] = Deferred(lambda _: self._close())
-        self.ended: Deferred[None] = Deferred()
         self._parts: list[bytes] = []
         self._room = most
         self._too_large = too_large
@@ -74,8 +72,6 @@ class BoundedBody(Protocol):
 
     def connectionLost(self, reason: Failure = connectionDone) -> None:
         """Take the end."""
-        if not self.ended.called:
-            self.ended.callback(None)
         if self.whole.called:
             return
         if self._room < 0:

@@ -146,12 +146,7 @@ class ConsoleLink:
             at_once=False,
         )
         response.deliverBody(answer)
-        try:
-            return ConsoleAnswer(response.code, await answer.whole)
-        except LinkFailed:
-            # A connection that came back to the pool later would be left there by close().
-            await answer.ended
-            raise
+        return ConsoleAnswer(response.code, await answer.whole)
 
 
 async def shown_chain(reactor: Any, url: str) -> tuple[bytes, ...]:
