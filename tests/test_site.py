@@ -42,7 +42,7 @@ class GateTests(SynchronousTestCase):
         for name in (".ci/run", "Makefile"):
             text = documents.read(name)
             self.assertIn(" -m tests.site\n", text, name)
-            self.assertRegex(text, r"pip install .*\[[a-z,]*docs\]", name)
+            self.assertRegex(text, r"pip install .*\[[a-z,]*docs\]|install_extra [a-z,]*docs\b", name)
 
 
 class StageTests(SynchronousTestCase):
