@@ -14,6 +14,7 @@ from webhookrx.management.agent_protocol import (
     RouterFacts,
     RouterReport,
     SeriesCounts,
+    SpoolState,
 )
 
 STATE = ToldState((), GateState(), RouterFacts(hostname="fra-1"), "ready", (), (SeriesCounts("a", 1),))
@@ -35,6 +36,18 @@ class ReportsTests(SynchronousTestCase):
         second = self.report(300, STATE._replace(health="degraded"))
         self.assertEqual((2, 1, "degraded"), (second.number, second.base, second.health))
         self.assertEqual((None, None, None, None), (second.applied, second.facts, second.gate, second.connectors))
+
+    def test_spools(self) -> None:
+        """Spools are told at first, when they are others, and when everything is asked for again."""
+        waits = (SpoolState(name="spool:/x", messages=2, bytes=9, oldest=5),)
+        told = []
+        for number, spools in enumerate(((), waits, waits, waits, ())):
+            if number == 3:
+                self.report(200, STATE._replace(spools=spools))
+                self.reports.send_all()
+            told.append(self.report(200, STATE._replace(spools=spools)).spools)
+            self.reports.confirmed()
+        self.assertEqual([(), waits, None, waits, ()], told)
 
     def test_a_lost_answer(self) -> None:
         """A report without an answer is sent again as it was, and its interval is counted once."""

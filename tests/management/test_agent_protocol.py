@@ -13,7 +13,9 @@ from twisted.trial.unittest import SynchronousTestCase
 from webhookrx.management.agent_body import MOST_REQUEST_BYTES, read_body, write_body
 from webhookrx.management.agent_protocol import (
     BUCKETS,
+    LONGEST_SPEC,
     MOST_COMMANDS,
+    MOST_SPOOLS,
     AppliedState,
     CheckFilesCommand,
     CommandAnswer,
@@ -26,6 +28,7 @@ from webhookrx.management.agent_protocol import (
     RouterFacts,
     RouterReport,
     SeriesCounts,
+    SpoolState,
     SyncAnswer,
 )
 from webhookrx.management.tap_protocol import TapCommand, UntapCommand
@@ -50,6 +53,7 @@ REPORT = RouterReport(
     counts=CountsReport(
         begun=5, since=6, until=7, series=(SeriesCounts(name="a", messages=2, refused={"bad_token": 1}),)
     ),
+    spools=(SpoolState(name="spool:/x", messages=2, bytes=9, oldest=5), SpoolState(name="spool:/y")),
     answers=(CommandAnswer(id="f1", files={"/etc/webhookrx/tls/a.pem": "present"}),),
 )
 
@@ -88,6 +92,22 @@ class ReadBodyTests(SynchronousTestCase):
         ):
             with self.subTest(text):
                 error = self.assertRaises(ValueError, read_body, json.dumps(text).encode(), SyncAnswer)
+                self.assertEqual(str(error), f"The body is not as it should be at {place}.")
+
+    def test_spools(self) -> None:
+        """Routers may leave spools out, as older ones do; there are no more, and none larger, than there may be."""
+        start: dict[str, object] = {"number": 1, "begun": 1, "instance": "i"}
+        self.assertIsNone(read_body(json.dumps(start).encode(), RouterReport).spools)
+        for spools, place in (
+            ([{"name": "x"}] * (MOST_SPOOLS + 1), "$.spools"),
+            ([{"name": "x" * (LONGEST_SPEC + 1)}], "$.spools[0].name"),
+            ([{"name": "x", "messages": -1}], "$.spools[0].messages"),
+            ([{"name": "x", "bytes": 1 << 53}], "$.spools[0].bytes"),
+            ([{"name": "x", "oldest": -1}], "$.spools[0].oldest"),
+        ):
+            with self.subTest(place):
+                body = json.dumps({**start, "spools": spools}).encode()
+                error = self.assertRaises(ValueError, read_body, body, RouterReport)
                 self.assertEqual(str(error), f"The body is not as it should be at {place}.")
 
     def test_too_large(self) -> None:

@@ -27,8 +27,9 @@ from webhookrx.config.console_files import (
 from webhookrx.config.files import write_state
 from webhookrx.config.machine import HostFacts, this_host
 from webhookrx.errors import ConfigError
+from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.management.agent_body import read_body, write_body
-from webhookrx.management.agent_protocol import AppliedState, ConnectorState, GateState, RouterReport
+from webhookrx.management.agent_protocol import AppliedState, ConnectorState, GateState, RouterReport, SpoolState
 from webhookrx.management.bundle import digest
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import ALONE
@@ -149,6 +150,31 @@ class AgentOfServiceTests(SynchronousTestCase):
             (first.name, first.messages, first.refused, first.dropped, first.text_bodies),
         )
         self.assertEqual(("b", 0, {}, 0, 0), (second.name, second.messages, second.refused, second.dropped, 0))
+
+    def test_spools(self) -> None:
+        """Each observer with a spool is told with what waits, each name once, up to a bound; others are not told."""
+        lanes = [
+            LaneStatus("file:/x"),
+            LaneStatus("spool:/caf\udce9", backlog=Backlog(2, 9, 5, 0, 0, None, False)),
+            LaneStatus("spool:/y", backlog=Backlog(0, 0, None, 0, 0, None, False)),
+            *(
+                LaneStatus(f"spool:/{'z' * 2_000}{number}", backlog=Backlog(1, 1, 1, 0, 0, None, False))
+                for number in "ab"
+            ),
+        ]
+        self.snapshot = replace(self.snapshot, lanes=lanes)
+        spools = self.of(None).state().spools
+        self.assertEqual(
+            (
+                SpoolState(name="spool:/caf\\udce9", messages=2, bytes=9, oldest=5),
+                SpoolState(name="spool:/y"),
+                SpoolState(name=f"spool:/{'z' * 1_017}", messages=1, bytes=1, oldest=1),
+            ),
+            spools,
+        )
+        many = [LaneStatus(f"spool:/{number}", backlog=Backlog(1, 1, 1, 0, 0, None, False)) for number in range(99)]
+        self.snapshot = replace(self.snapshot, lanes=many)
+        self.assertEqual(64, len(self.of(None).state().spools))
 
     def test_report(self) -> None:
         """What is told passes the bounds of a report, also with many thousands of everything."""

@@ -16,6 +16,7 @@ from webhookrx.management.agent_protocol import (
     RouterFacts,
     RouterReport,
     SeriesCounts,
+    SpoolState,
 )
 
 _MOST_ANSWERS: Final = 4 * MOST_COMMANDS
@@ -35,6 +36,7 @@ class ToldState(NamedTuple):
     health: Literal["ready", "degraded", "not_ready"]
     health_reasons: tuple[str, ...]
     series: tuple[SeriesCounts, ...]
+    spools: tuple[SpoolState, ...] = ()
 
 
 class Reports:

@@ -27,13 +27,11 @@ class AlarmWords(NamedTuple):
 
     @ivar fields: the kinds, and the fields that the query of each may test; those that end with C{.KEY} stand for any
         key. One without fields takes no query.
-    @ivar elsewhere: kinds that are not told here, each with a sentence on that.
     @ivar shortest: seconds below which C{for} of a kind makes no sense; 1 by default.
     @ivar targets: where the targets are set.
     """
 
     fields: Mapping[str, tuple[str, ...]]
-    elsewhere: Mapping[str, str] = {}
     shortest: Mapping[str, float] = {}
     targets: str = "alarm_targets:"
 
@@ -96,9 +94,6 @@ class _AlarmItem:
         return AlarmRule(name, kind, seconds, self._text("when"), rate, share, notify, expect)
 
     def _is_kind(self, kind: str) -> bool:
-        if kind in self._words.elsewhere:
-            self._error("kind", self._words.elsewhere[kind])
-            return False
         return self._problems.attempt(self._origin("kind"), _one_of, kind, self._words.fields) is not None
 
     def _seconds(self, kind: str) -> float:

@@ -38,6 +38,12 @@ REPORT_INTERVAL: Final = 15
 MOST_CONNECTORS: Final = 5_000
 """Connectors, and series of counts, in a report."""
 
+MOST_SPOOLS: Final = 64
+"""Spools in a report."""
+
+LONGEST_SPEC: Final = 1_024
+"""Characters of the spec of an observer."""
+
 MOST_COMMANDS: Final = 64
 """Commands in one answer, and answers to commands in one report. A console keeps others for the next answer."""
 
@@ -235,6 +241,21 @@ class ConnectorState(AgentBody, frozen=True, gc=False):
     certificate_end: _Moment = 0
 
 
+class SpoolState(AgentBody, frozen=True, omit_defaults=True, gc=False):
+    """
+    What waits in the spool of an observer.
+
+    @ivar name: the spec of the observer, fit for a log line.
+    @ivar oldest: when the oldest message that waits came, nanoseconds since the epoch; 0 when none waits. It is no age,
+        so that a report has it only when it is another message.
+    """
+
+    name: Annotated[str, Meta(max_length=LONGEST_SPEC)]
+    messages: Count = 0
+    bytes: Count = 0
+    oldest: _Moment = 0
+
+
 class SeriesCounts(AgentBody, frozen=True, array_like=True, gc=False):
     """
     What one connector, or source, has counted since the start of the process.
@@ -281,6 +302,7 @@ class RouterReport(AgentBody, frozen=True, omit_defaults=True):
     @ivar begun: when the process started, nanoseconds since the epoch.
     @ivar instance: random for each process, so that one certificate in two processes is seen.
     @ivar health: C{ready}, C{degraded} or C{not_ready}, with C{health_reasons}.
+    @ivar spools: routers before 26.11.11 never tell them.
     """
 
     most_bytes: ClassVar[int] = MOST_REPORT_BYTES
@@ -295,6 +317,7 @@ class RouterReport(AgentBody, frozen=True, omit_defaults=True):
     facts: RouterFacts | None = None
     health: Literal["ready", "degraded", "not_ready"] | None = None
     health_reasons: Annotated[tuple[Sentence, ...], Meta(max_length=64)] | None = None
+    spools: Annotated[tuple[SpoolState, ...], Meta(max_length=MOST_SPOOLS)] | None = None
     counts: CountsReport | None = None
     answers: Annotated[tuple[CommandAnswer, ...], Meta(max_length=MOST_COMMANDS)] = ()
 

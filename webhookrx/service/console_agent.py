@@ -18,12 +18,15 @@ from webhookrx.config.machine import HostFacts, this_host
 from webhookrx.config.reachable import reachable_at
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import (
+    LONGEST_SPEC,
     MOST_CONNECTORS,
     MOST_FILES,
+    MOST_SPOOLS,
     ConnectorState,
     GateState,
     RouterFacts,
     SeriesCounts,
+    SpoolState,
 )
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import WorkerState, health_of
@@ -135,6 +138,7 @@ class AgentOfService:
             health=health.state,
             health_reasons=tuple(_portable(each)[:_LONGEST] for each in health.reasons[:_MOST_REASONS]),
             series=tuple(_series(settings, self._counters())),
+            spools=_spools(snapshot),
         )
 
     def _facts(self) -> RouterFacts:
@@ -195,6 +199,16 @@ def _series(settings: Settings, counters: Counters) -> Iterator[SeriesCounts]:
             dropped=dropped[source.name],
             text_bodies=counters.get("text_body", source.name),
         )
+
+
+def _spools(snapshot: ReceiverSnapshot) -> tuple[SpoolState, ...]:
+    spools: dict[str, SpoolState] = {}
+    for lane in snapshot.lanes:
+        if lane.backlog is not None:
+            name, oldest = _portable(lane.spec)[:LONGEST_SPEC], max(0, lane.backlog.oldest or 0)
+            state = SpoolState(name=name, messages=lane.backlog.messages, bytes=lane.backlog.bytes, oldest=oldest)
+            spools.setdefault(name, state)
+    return tuple(spools.values())[:MOST_SPOOLS]
 
 
 def _connectors(settings: Settings, snapshot: ReceiverSnapshot) -> Iterator[ConnectorState]:

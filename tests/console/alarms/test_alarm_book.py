@@ -94,7 +94,8 @@ class JudgingTests(BookCase):
         """Each mistake has its code and place, and nothing is saved."""
         for text, found in (
             ({}, [("missing-key", "")]),
-            ({"kind": "spool"}, [("alarm-kind", "kind")]),
+            ({"kind": "spool", "for": "59s"}, [("bad-value", "for")]),
+            ({"kind": "spool", "when": "rule = a"}, [("alarm-query", "when")]),
             ({"kind": "silenced", "for": "6h"}, [("alarm-kind", "kind")]),
             ({"kind": "silent"}, [("missing-key", "")]),
             ({"kind": "silent", "for": "6 weeks"}, [("bad-value", "for")]),
@@ -116,19 +117,18 @@ class JudgingTests(BookCase):
         self.assertEqual([("bad-name", "name")], self.findings({"kind": "gate_closed"}, "a b"))
         problem = self.put({"kind": "silent", "for": "1h"}, "gate_closed", "g0")
         self.assertEqual([("alarm-kind", ("kind",))], [(each.code, each.path) for each in problem.findings])
-        problem = self.put({"kind": "spool"})
-        self.assertIn("in the configuration of the receiver", problem.findings[0].sentence)
         problem = self.put({"kind": "certificate", "when": "rule = a\nAND AND"})
         self.assertEqual((2, 5), (problem.findings[0].line, problem.findings[0].column))
         self.assertEqual(4, len(self.alarms.book.rules))
 
     def test_fields(self) -> None:
         """The fields that a query may test are there: those of connectors, and those of routers."""
-        self.assertEqual(set(CONSOLE_KINDS) - {"spool"}, set(FIELDS))
+        self.assertEqual(set(CONSOLE_KINDS), set(FIELDS))
         labels = SeriesLabels("a", "hooks", 8443, {"KEY": "x"}, "fra-1", {"KEY": "x"})
         router = Router("fra-1", {"KEY": "x"}, "fra-1", "fra-1.x", ("10.0.0.1",), "linux", "x86_64", "26.11.10")
         for kind in FIELDS:
             record: dict[str, Any] = {**labels.record, "reason": "x"} if "router" in FIELDS[kind] else router.record
+            record |= {"observer": "x"} if kind == "spool" else {}
             for field in FIELDS[kind]:
                 self.assertIsNot(MISSING, get_field(record, split_path(field)), (kind, field))
 

@@ -114,7 +114,7 @@ class EditAlarmTests(AlarmPageCase):
     def test_new(self) -> None:
         """Kinds are explained; the form of one has what the link says, and makes an alarm."""
         page = self.get("/alarms:new", **self.mine).body.decode()
-        self.assertEqual(7, page.count('href="/alarms:new?kind='))
+        self.assertEqual(8, page.count('href="/alarms:new?kind='))
         page = self.get(new_alarm_url("silent", "hooks", **{"for": "6h"}), **self.mine).body.decode()
         for name, value in (("name", "silent-hooks"), ("when", "rule = hooks"), ("for", "6h")):
             self.assertIn(value, _value(page, name))
@@ -122,6 +122,22 @@ class EditAlarmTests(AlarmPageCase):
         self.made()
         self.assertEqual({"name": "quiet", **QUIET}, self.document("quiet")["alarm"])  # type: ignore[index]
         self.assertIn("The alarm is saved", self.shown(self.get("/alarms/quiet?said=alarm-saved", **self.mine)))
+
+    def test_spool(self) -> None:
+        """An alarm of spools begins with its usual time, and asks for its observer; its states are text."""
+        page = self.get("/alarms:new?kind=spool", **self.mine).body.decode()
+        self.assertIn('<option value="spool" selected>', page)
+        self.assertIn('value="15m"', _value(page, "for"))
+        self.assertIn("<code>observer</code>", page)
+        form = {"name": "backlog", "kind": "spool", "for": "", "when": "observer =~ '^spool:'"}
+        self.assertEqual(303, self.post("/alarms:new", form, **self.mine).status)
+        self.assertEqual([900.0], [each.seconds for each in self.console.alarms.rules if each.name == "backlog"])
+        alarms = self.console.alarms.alarms = Alarms(self.console.alarms.rules, 0.0, 5000, 20000)
+        alarms.begin_look(0.0, 1_800_000_000.0)
+        list(alarms.take({"spool": [Fact(f"fra-1/spool:/{HOSTILE}", {"observer": "spool:/x"}, 1000.0, HOSTILE)]}))
+        page = self.get("/alarms", **self.mine).body.decode()
+        self.assertIn('<a href="/routers/fra-1"><bdi>fra-1</bdi></a> / <bdi>spool:/&#34;&gt;', page)
+        self.assertNotIn("<script>alert", page + self.get("/alarms/backlog", **self.mine).body.decode())
 
     def test_wrong(self) -> None:
         """What is wrong is told at its field, and what was typed stays."""

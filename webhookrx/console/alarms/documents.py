@@ -35,17 +35,18 @@ FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     "silent": _OF_CONNECTORS,
     "refused": ("reason", *_OF_CONNECTORS),
     "certificate": _OF_CONNECTORS,
+    "spool": (*_OF_ROUTERS, "observer"),
 }
 """The fields that the query of an alarm of each kind may test: those of selectors, or those of analytics."""
 
 _WORDS: Final = AlarmWords(
     FIELDS,
-    {
-        "spool": "Routers tell a console nothing of their spools. Put an alarm of kind spool under alarms: in the "
-        "configuration of the receiver."
+    shortest={
+        "router_away": 2.0 * REPORT_INTERVAL,
+        "silent": 4.0 * REPORT_INTERVAL,
+        "spool": 4.0 * REPORT_INTERVAL,
     },
-    {"router_away": 2.0 * REPORT_INTERVAL, "silent": 4.0 * REPORT_INTERVAL},
-    "/alarm-targets",
+    targets="/alarm-targets",
 )
 
 _CODES: Final = {"name": "bad-name", "kind": "alarm-kind", "when": "alarm-query", "notify": "alarm-target"}

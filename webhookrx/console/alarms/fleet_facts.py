@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 from typing import Final
 
 from webhookrx.console.alarms.connector_facts import ConnectorFacts
+from webhookrx.console.alarms.spool_facts import SpoolFacts
 from webhookrx.console.routers.registry import AWAY_AFTER, EnrolledRouter
 from webhookrx.management.alarm_subjects import NOTHING_MATCHED
 from webhookrx.management.alarm_values import Fact, Facts
@@ -29,6 +30,7 @@ class FleetFacts:
     def __init__(self, now: float, connectors: ConnectorFacts) -> None:
         self._began = now
         self._connectors = connectors
+        self._spools = SpoolFacts()
         self._heard: dict[str, tuple[float, float]] = {}
         self._kinds: Collection[str] = ()
         self._before: float | None = None
@@ -45,6 +47,7 @@ class FleetFacts:
         self._before, self._has_looked = self._now if self._has_looked else None, True
         self._kinds, self._now, self._at = kinds, now, at
         self._connectors.begin(kinds, now, at)
+        self._spools.begin(now)
 
     def pieces(self, router: EnrolledRouter) -> Iterator[Facts]:
         """Yield the facts about an approved router, a bounded number at a time."""
@@ -55,7 +58,7 @@ class FleetFacts:
         yield from self._connectors.pieces(router, is_known=is_known)
 
     def is_hidden(self, subject: str) -> bool:
-        """Tell of a subject without a fact whether it may be there all the same."""
+        """Tell of a subject without a fact, such as a spool, whether it may be there all the same."""
         if subject == NOTHING_MATCHED:
             return not self._is_settled
         return self._connectors.is_hidden(subject)
@@ -101,6 +104,8 @@ class FleetFacts:
             has_failed = router.applied.status == "FAILED"
             text = (router.applied.error[:_MOST_TEXT] or "It says nothing on why.") if has_failed else "It is applied."
             yield "apply_failed", [Fact(name, fields, float(has_failed) if is_known else None, text)]
+        if "spool" in self._kinds:
+            yield "spool", self._spools.of_router(router, is_known=is_known)
         if "duplicate" in self._kinds:
             is_duplicate = router.is_duplicate(self._at)
             is_known = is_duplicate or (is_known and self._is_settled)

@@ -54,6 +54,13 @@ KINDS: Final = (
         "14d",
     ),
     KindWords(
+        "spool",
+        "Spool",
+        "It fires for a spool of a router in which messages wait for too long, such as while their store is away.",
+        "how long the oldest message may wait, from 1m; 15m by default",
+        "15m",
+    ),
+    KindWords(
         "router_away",
         "Router away",
         "It fires for a router of which the console has heard nothing.",

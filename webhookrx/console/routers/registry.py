@@ -18,6 +18,7 @@ from webhookrx.management.agent_protocol import (
     GateState,
     RouterFacts,
     RouterReport,
+    SpoolState,
 )
 from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Host
@@ -57,6 +58,7 @@ class EnrolledRouter:
     @ivar seen_at: when it has last asked or told anything, seconds since the epoch; 0 for never.
     @ivar instance: which of its processes has reported last.
     @ivar number: of the last report of that process.
+    @ivar told_at: when the counts of that report were taken, nanoseconds since the epoch by the clock of the router.
     @ivar replaced: when another process took the place of each of those before.
     @ivar duplicate_until: until when it counts as a duplicate.
     """
@@ -73,10 +75,12 @@ class EnrolledRouter:
     gate: GateState = field(default_factory=GateState)
     health: str = ""
     health_reasons: tuple[str, ...] = ()
+    spools: tuple[SpoolState, ...] = ()
     seen_at: float = 0.0
     instance: str = ""
     number: int = 0
     begun: int = 0
+    told_at: int = 0
     replaced: list[str] = field(default_factory=list)
     duplicate_until: float = 0.0
 
@@ -137,8 +141,10 @@ class EnrolledRouter:
         self.number = report.number
         self.begun = report.begun
         if not report.base:
-            self.connectors, self.gate, self.health, self.health_reasons = (), GateState(), "", ()
-        for name in ("applied", "connectors", "gate", "facts", "health", "health_reasons"):
+            self.connectors, self.gate, self.health, self.health_reasons, self.spools = (), GateState(), "", (), ()
+        if report.counts is not None:
+            self.told_at = report.counts.until
+        for name in ("applied", "connectors", "gate", "facts", "health", "health_reasons", "spools"):
             told = getattr(report, name)
             if told is not None:
                 setattr(self, name, _cut_gate(told) if isinstance(told, GateState) else told)
