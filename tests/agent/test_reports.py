@@ -11,6 +11,7 @@ from webhookrx.management.agent_protocol import (
     AppliedState,
     CommandAnswer,
     GateState,
+    HeardSender,
     RouterFacts,
     RouterReport,
     SeriesCounts,
@@ -48,6 +49,14 @@ class ReportsTests(SynchronousTestCase):
             told.append(self.report(200, STATE._replace(spools=spools)).spools)
             self.reports.confirmed()
         self.assertEqual([(), waits, None, waits, ()], told)
+
+    def test_senders(self) -> None:
+        """So are senders."""
+        told = []
+        for last in (1.0, 1.0, 2.0):
+            told.append(self.report(200, STATE._replace(senders=(HeardSender("a", "github", last),))).senders)
+            self.reports.confirmed()
+        self.assertEqual([(HeardSender("a", "github", 1.0),), None, (HeardSender("a", "github", 2.0),)], told)
 
     def test_a_lost_answer(self) -> None:
         """A report without an answer is sent again as it was, and its interval is counted once."""

@@ -15,6 +15,7 @@ from webhookrx.management.agent_protocol import (
     BUCKETS,
     LONGEST_SPEC,
     MOST_COMMANDS,
+    MOST_SENDERS,
     MOST_SPOOLS,
     AppliedState,
     CheckFilesCommand,
@@ -23,6 +24,7 @@ from webhookrx.management.agent_protocol import (
     CountsReport,
     EnrolRequest,
     GateState,
+    HeardSender,
     ReloadCommand,
     RenewCommand,
     RouterFacts,
@@ -54,6 +56,7 @@ REPORT = RouterReport(
         begun=5, since=6, until=7, series=(SeriesCounts(name="a", messages=2, refused={"bad_token": 1}),)
     ),
     spools=(SpoolState(name="spool:/x", messages=2, bytes=9, oldest=5), SpoolState(name="spool:/y")),
+    senders=(HeardSender("a", "github", 5.5), HeardSender("a", "gitlab")),
     answers=(CommandAnswer(id="f1", files={"/etc/webhookrx/tls/a.pem": "present"}),),
 )
 
@@ -107,6 +110,19 @@ class ReadBodyTests(SynchronousTestCase):
         ):
             with self.subTest(place):
                 body = json.dumps({**start, "spools": spools}).encode()
+                error = self.assertRaises(ValueError, read_body, body, RouterReport)
+                self.assertEqual(str(error), f"The body is not as it should be at {place}.")
+
+    def test_senders(self) -> None:
+        """Senders are bounded, too."""
+        for senders, place in (
+            ([["a", "x"]] * (MOST_SENDERS + 1), "$.senders"),
+            ([["a", "x" * 254, 1.0]], "$.senders[0][1]"),
+            ([["a", "x", -1.0]], "$.senders[0][2]"),
+            ([["a"]], "$.senders[0]"),
+        ):
+            with self.subTest(place):
+                body = json.dumps({"number": 1, "begun": 1, "instance": "i", "senders": senders}).encode()
                 error = self.assertRaises(ValueError, read_body, body, RouterReport)
                 self.assertEqual(str(error), f"The body is not as it should be at {place}.")
 

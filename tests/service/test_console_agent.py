@@ -29,7 +29,14 @@ from webhookrx.config.machine import HostFacts, this_host
 from webhookrx.errors import ConfigError
 from webhookrx.interfaces import Backlog, LaneStatus
 from webhookrx.management.agent_body import read_body, write_body
-from webhookrx.management.agent_protocol import AppliedState, ConnectorState, GateState, RouterReport, SpoolState
+from webhookrx.management.agent_protocol import (
+    AppliedState,
+    ConnectorState,
+    GateState,
+    HeardSender,
+    RouterReport,
+    SpoolState,
+)
 from webhookrx.management.bundle import digest
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.health import ALONE
@@ -176,13 +183,32 @@ class AgentOfServiceTests(SynchronousTestCase):
         self.snapshot = replace(self.snapshot, lanes=many)
         self.assertEqual(64, len(self.of(None).state().spools))
 
+    def test_senders(self) -> None:
+        """Senders that were heard are told by source, up to a bound, and those that are waited for; no empty id is."""
+        self.counters.sources["a"].heard("", 1.0)
+        self.counters.sources["a"].heard("github", 2.0)
+        self.counters.sources["b"].hears("gitlab")
+        self.counters.sources["gone"].heard("github", 3.0)
+        agent = self.of(None, Source("a"), Source("b"), Source("c"))
+        self.assertEqual((HeardSender("a", "github", 2.0), HeardSender("b", "gitlab")), agent.state().senders)
+        for number in range(300):
+            self.counters.sources["b"].heard(f"s{number}", 4.0)
+        senders = agent.state().senders
+        self.assertEqual((200, HeardSender("a", "github", 2.0)), (len(senders), senders[0]))
+
     def test_report(self) -> None:
         """What is told passes the bounds of a report, also with many thousands of everything."""
         many = tuple(self.connector(f"a{number}", 8443) for number in range(5_100))
         blocked = tuple(GateReason(f"No /{number}.", f"/{number}") for number in range(300))
+        backlog = Backlog(1 << 50, 1 << 50, 1 << 62, 0, 0, None, False)
+        lanes = [LaneStatus(f"spool:/{number}{'z' * 2_000}", backlog=backlog) for number in range(100)]
+        self.snapshot = replace(self.snapshot, lanes=lanes)
+        for number in range(300):
+            self.counters.sources[many[0].name].heard(f"s{number}", 4.0)
         state = self.of(RouterSettings("fra-1", blocked=blocked), *many).state()
         report = Reports(1, "i").next(AppliedState(), state, 2)
         read = read_body(write_body(report), RouterReport)
+        self.assertEqual((state.spools, state.senders), (read.spools, read.senders))
         assert read.connectors is not None and read.gate is not None and read.counts is not None
         self.assertEqual((5_000, 256, 5_000), (len(read.connectors), len(read.gate.paths), len(read.counts.series)))
 

@@ -13,6 +13,7 @@ from webhookrx.management.agent_protocol import (
     ConnectorState,
     CountsReport,
     GateState,
+    HeardSender,
     RouterFacts,
     RouterReport,
     SeriesCounts,
@@ -37,6 +38,7 @@ class ToldState(NamedTuple):
     health_reasons: tuple[str, ...]
     series: tuple[SeriesCounts, ...]
     spools: tuple[SpoolState, ...] = ()
+    senders: tuple[HeardSender, ...] = ()
 
 
 class Reports:

@@ -41,6 +41,9 @@ MOST_CONNECTORS: Final = 5_000
 MOST_SPOOLS: Final = 64
 """Spools in a report."""
 
+MOST_SENDERS: Final = 200
+"""Senders in a report, those of all connectors together."""
+
 LONGEST_SPEC: Final = 1_024
 """Characters of the spec of an observer."""
 
@@ -278,6 +281,19 @@ class SeriesCounts(AgentBody, frozen=True, array_like=True, gc=False):
     text_bodies: Count = 0
 
 
+class HeardSender(AgentBody, frozen=True, array_like=True, gc=False):
+    """
+    A sender that one connector, or source, has heard since the start of the process, or the only one that it hears.
+
+    @ivar sender: its id.
+    @ivar last: when its last message came, seconds since the epoch; 0 before the first.
+    """
+
+    name: ShortName
+    sender: ShortName
+    last: Annotated[float, Meta(ge=0)] = 0.0
+
+
 class CountsReport(AgentBody, frozen=True):
     """
     Counts at one moment, all of them since the start of the process.
@@ -302,7 +318,7 @@ class RouterReport(AgentBody, frozen=True, omit_defaults=True):
     @ivar begun: when the process started, nanoseconds since the epoch.
     @ivar instance: random for each process, so that one certificate in two processes is seen.
     @ivar health: C{ready}, C{degraded} or C{not_ready}, with C{health_reasons}.
-    @ivar spools: routers before 26.11.11 never tell them.
+    @ivar spools: routers before 26.11.11 never tell them, nor C{senders}.
     """
 
     most_bytes: ClassVar[int] = MOST_REPORT_BYTES
@@ -318,6 +334,7 @@ class RouterReport(AgentBody, frozen=True, omit_defaults=True):
     health: Literal["ready", "degraded", "not_ready"] | None = None
     health_reasons: Annotated[tuple[Sentence, ...], Meta(max_length=64)] | None = None
     spools: Annotated[tuple[SpoolState, ...], Meta(max_length=MOST_SPOOLS)] | None = None
+    senders: Annotated[tuple[HeardSender, ...], Meta(max_length=MOST_SENDERS)] | None = None
     counts: CountsReport | None = None
     answers: Annotated[tuple[CommandAnswer, ...], Meta(max_length=MOST_COMMANDS)] = ()
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -21,9 +22,11 @@ from webhookrx.management.agent_protocol import (
     LONGEST_SPEC,
     MOST_CONNECTORS,
     MOST_FILES,
+    MOST_SENDERS,
     MOST_SPOOLS,
     ConnectorState,
     GateState,
+    HeardSender,
     RouterFacts,
     SeriesCounts,
     SpoolState,
@@ -126,7 +129,7 @@ class AgentOfService:
 
     def state(self) -> ToldState:
         """Return what is told of the receiver."""
-        settings, snapshot = self.settings, self._snapshot()
+        settings, snapshot, counters = self.settings, self._snapshot(), self._counters()
         if snapshot.console is not None:
             # How long the console has been away changes all the time, and the console knows it.
             snapshot = replace(snapshot, console=snapshot.console._replace(away=0.0))
@@ -137,8 +140,9 @@ class AgentOfService:
             facts=self._facts(),
             health=health.state,
             health_reasons=tuple(_portable(each)[:_LONGEST] for each in health.reasons[:_MOST_REASONS]),
-            series=tuple(_series(settings, self._counters())),
+            series=tuple(_series(settings, counters)),
             spools=_spools(snapshot),
+            senders=tuple(islice(_senders(settings, counters), MOST_SENDERS)),
         )
 
     def _facts(self) -> RouterFacts:
@@ -209,6 +213,13 @@ def _spools(snapshot: ReceiverSnapshot) -> tuple[SpoolState, ...]:
             state = SpoolState(name=name, messages=lane.backlog.messages, bytes=lane.backlog.bytes, oldest=oldest)
             spools.setdefault(name, state)
     return tuple(spools.values())[:MOST_SPOOLS]
+
+
+def _senders(settings: Settings, counters: Counters) -> Iterator[HeardSender]:
+    for source in settings.sources[:MOST_CONNECTORS]:
+        for sender, last in counters.sources[source.name].last_by_sender.items():
+            if sender:
+                yield HeardSender(name=source.name, sender=sender, last=max(0.0, last))
 
 
 def _connectors(settings: Settings, snapshot: ReceiverSnapshot) -> Iterator[ConnectorState]:

@@ -108,7 +108,7 @@ class JudgingTests(BookCase):
             ({"kind": "certificate", "above": "5%"}, [("bad-value", "above")]),
             ({"kind": "certificate", "when": "rule ="}, [("alarm-query", "when")]),
             ({"kind": "certificate", "when": "reason = bad_token"}, [("alarm-query", "when")]),
-            ({"kind": "silent", "for": "6h", "when": "sender = github"}, [("alarm-query", "when")]),
+            ({"kind": "refused", "above": "5%", "when": "sender = github"}, [("alarm-query", "when")]),
             ({"kind": "gate_closed", "when": "rule = a"}, [("alarm-query", "when")]),
             ({"kind": "gate_closed", "notify": "nobody"}, [("alarm-target", "notify")]),
             ({"kind": "gate_closed", "name": "other"}, [("bad-name", "name")]),
@@ -128,7 +128,7 @@ class JudgingTests(BookCase):
         router = Router("fra-1", {"KEY": "x"}, "fra-1", "fra-1.x", ("10.0.0.1",), "linux", "x86_64", "26.11.10")
         for kind in FIELDS:
             record: dict[str, Any] = {**labels.record, "reason": "x"} if "router" in FIELDS[kind] else router.record
-            record |= {"observer": "x"} if kind == "spool" else {}
+            record |= {"spool": {"observer": "x"}, "silent": {"sender": "x"}}.get(kind, {})
             for field in FIELDS[kind]:
                 self.assertIsNot(MISSING, get_field(record, split_path(field)), (kind, field))
 

@@ -12,7 +12,7 @@ from webhookrx.console.alarms.alarm_routes import save_alarm
 from webhookrx.console.alarms.connector_facts import MOST_IN_PIECE
 from webhookrx.console.alarms.documents import AlarmDocument
 from webhookrx.console.alarms.fleet_facts import SETTLING
-from webhookrx.management.agent_protocol import ConnectorState, CountsReport, SeriesCounts
+from webhookrx.management.agent_protocol import ConnectorState, CountsReport, HeardSender, SeriesCounts
 
 HOUR, DAY = 3600.0, 86_400.0
 
@@ -23,6 +23,7 @@ class CountingRouter:
 
     @ivar messages: of each connector.
     @ivar last: when the last message of each came, seconds since the epoch.
+    @ivar heard: when the last message of each sender came, by connector and sender; 0 before the first.
     @ivar refused: by connector and reason.
     @ivar ends: when certificates end.
     @ivar skew: by how much the router's clock is wrong, in seconds.
@@ -43,10 +44,13 @@ class CountingRouter:
         self.begun = self.case.wall
         self.messages = dict.fromkeys(self.names, 0)
         self.last: dict[str, float] = {}
+        self.heard: dict[tuple[str, str], float] = {}
         self.refused: dict[str, dict[str, int]] = {name: {} for name in self.names}
 
-    def message(self, name: str, count: int = 1) -> None:
+    def message(self, name: str, count: int = 1, sender: str = "") -> None:
         """Take messages."""
+        if sender:
+            self.heard[name, sender] = self.case.wall + self.skew
         self.messages[name] += count
         self.last[name] = self.case.wall + self.skew
 
@@ -70,7 +74,9 @@ class CountingRouter:
             for name in self.names
         )
         begun, until = int((self.begun + self.skew) * 1e9), int((self.case.wall + self.skew) * 1e9)
-        return {"connectors": states, "counts": CountsReport(begun=begun, since=begun, until=until, series=series)}
+        counts = CountsReport(begun=begun, since=begun, until=until, series=series)
+        senders = tuple(HeardSender(name, sender, last) for (name, sender), last in self.heard.items())
+        return {"connectors": states, "counts": counts, "senders": senders}
 
 
 class ConnectorCase(AlarmCase):
@@ -242,6 +248,104 @@ class SilentTests(ConnectorCase):
             router.message(name)
         self.pass_time(150)
         self.assertEqual(len(names), self.shown().alarms[-1].firing)
+
+
+class SenderTests(ConnectorCase):
+    """Senders of connectors that have not sent for long."""
+
+    def test_silent(self) -> None:
+        """With a query for senders each of them is looked at, and no connector; without one it is the reverse."""
+        self.alarm("sender", kind="silent", lasts="1h", when="sender IN (github, gitlab) AND rule = hooks")
+        self.alarm("quiet", kind="silent", lasts="1h")
+        router = CountingRouter(self, "fra-1", "a", "b")
+        for sender in ("github", "gitlab", "stripe"):
+            router.message("a", sender=sender)
+        for _ in range(8):
+            self.pass_time(HOUR / 6)
+            router.message("a", sender="gitlab")
+            router.message("b")
+        self.assertEqual([("sender", "fra-1/a/github", "firing")], self.told())
+        self.assertRegex(self.shown(alarm="sender").states[0].text, r"Its last message came 4,[78]\d\d s ago\.")
+        router.message("a", sender="github")
+        self.look()
+        self.assertEqual([("sender", "fra-1/a/github", "ok")], self.told())
+        self.assertEqual([], self.states)
+
+    def test_never_heard(self) -> None:
+        """A sender that was never heard has no subject of its own; one that alone is taken is waited for."""
+        self.alarm("sender", kind="silent", lasts="1h", expect_within="2h", when="sender = github")
+        router = CountingRouter(self, "fra-1", "a", "b")
+        self.pass_time(HOUR + 60)
+        self.assertEqual([("sender", "*", "firing")], self.told())
+        router.heard["b", "github"] = 0.0
+        self.look()
+        self.assertEqual([("sender", "*", "ok")], self.told())
+        self.assertEqual([("fra-1/b/github", "pending")], self.of("sender"))
+        self.pass_time(2 * HOUR)
+        self.assertEqual([("sender", "fra-1/b/github", "firing")], self.told())
+
+    def test_away(self) -> None:
+        """Senders of a router that is away, or has not come again after a restart of the console, are unknown."""
+        self.alarm("sender", kind="silent", lasts="1h", when="sender EXISTS")
+        router = CountingRouter(self, "fra-1", "a")
+        router.message("a", sender="github")
+        self.pass_time(HOUR + 60)
+        self.assertEqual([("sender", "fra-1/a/github", "firing")], self.told())
+        self.talking.clear()
+        self.pass_time(180)
+        self.assertEqual([("fra-1/a/github", "unknown")], self.of("sender"))
+        self.restart(60)
+        self.alarms.tick()
+        self.assertEqual([("fra-1/a/github", "unknown")], self.of("sender"))
+        self.talking.append(router.router)
+        self.pass_time(SETTLING)
+        self.assertEqual(([("fra-1/a/github", "firing")], []), (self.of("sender"), self.told()))
+
+    def test_restart_of_the_router(self) -> None:
+        """A router that was started anew has heard nobody; what fires of it ends, with a sentence that says why."""
+        self.alarm("sender", kind="silent", lasts="1h", when="sender EXISTS")
+        router = CountingRouter(self, "fra-1", "a")
+        router.message("a", sender="github")
+        self.pass_time(HOUR + 60)
+        self.told()
+        router.restart()
+        router.router.instance, router.router.number = "two", 0
+        self.look()
+        self.assertEqual([("sender", "fra-1/a/github", "ok")], self.told())
+        self.assertEqual((), self.known(router.router).senders)
+
+    def test_clocks(self) -> None:
+        """Neither a wrong clock of a router nor one that is set makes a sender silent."""
+        self.alarm("sender", kind="silent", lasts="1h", when="sender EXISTS")
+        for name, skew in (("late", -7200.0), ("early", 7200.0)):
+            router = CountingRouter(self, name, "a")
+            router.skew = skew
+            router.message("a", sender="github")
+        self.pass_time(HOUR / 2)
+        self.wall += DAY
+        self.pass_time(HOUR / 2 - 120)
+        self.assertEqual([], self.told())
+        self.pass_time(180)
+        self.assertEqual(
+            {("sender", "late/a/github", "firing"), ("sender", "early/a/github", "firing")}, set(self.told())
+        )
+
+    def test_hostile(self) -> None:
+        """Senders and connectors may have any name, and come twice: each is looked at once, and none too early."""
+        self.alarm("sender", kind="silent", lasts="1h", when="sender EXISTS")
+        hostile = '"><script>alert(1)</script>/\u202e*\n'
+        router = self.talk("fra-1")
+        last = self.wall - 2000
+        until = int(self.wall * 1e9)
+        heard = HeardSender(hostile, hostile, last)
+        router.told = {
+            "senders": (heard, heard, HeardSender("a", "far", 1e300)),
+            "counts": CountsReport(begun=1, since=1, until=until),
+        }
+        self.pass_time(60)
+        self.assertEqual(([], []), (self.told(), self.of("sender")))
+        self.pass_time(1620)
+        self.assertEqual([("sender", f"fra-1/{hostile}/{hostile}", "firing")], self.told())
 
 
 class RefusedTests(ConnectorCase):

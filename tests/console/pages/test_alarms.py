@@ -123,6 +123,15 @@ class EditAlarmTests(AlarmPageCase):
         self.assertEqual({"name": "quiet", **QUIET}, self.document("quiet")["alarm"])  # type: ignore[index]
         self.assertIn("The alarm is saved", self.shown(self.get("/alarms/quiet?said=alarm-saved", **self.mine)))
 
+    def test_sender(self) -> None:
+        """An alarm of what is silent may be about senders, one of refusals may not."""
+        self.made(when="sender = github")
+        self.assertIn("for each sender", self.shown(self.get("/alarms/quiet", **self.mine)))
+        form = {"name": "x", "kind": "refused", "above": "5%", "when": "sender = github"}
+        self.assertRegex(
+            self.post("/alarms:new", form, **self.mine).body.decode(), r'id="when"[^>]*aria-invalid="true"'
+        )
+
     def test_spool(self) -> None:
         """An alarm of spools begins with its usual time, and asks for its observer; its states are text."""
         page = self.get("/alarms:new?kind=spool", **self.mine).body.decode()

@@ -39,8 +39,8 @@ class ConnectorFacts:
     def __init__(self, counts: ConsoleCounts, labels: Labels) -> None:
         self._counts = counts
         self._labels = labels
-        self._heard: dict[tuple[str, str], tuple[float, float]] = {}
-        self._heard_before: dict[tuple[str, str], tuple[float, float]] = {}
+        self._heard: dict[tuple[str, ...], tuple[float, float]] = {}
+        self._heard_before: dict[tuple[str, ...], tuple[float, float]] = {}
         self._samples: dict[str, deque[CountsReport]] = {}
         self._hidden: set[str] = set()
         self._kinds: Collection[str] = ()
@@ -65,9 +65,11 @@ class ConnectorFacts:
             self._sample(router, newest)
         if not self._kinds or not router.instance:
             return
+        labels = self._labels(router)
+        if "silent" in self._kinds and router.senders:
+            yield {"silent": list(self._senders(router, labels, is_known=is_known))}
         names = {each.name: each.certificate_end for each in router.connectors}
         series = {} if newest is None else {each.name: each for each in newest.series}
-        labels = self._labels(router)
         samples: Sequence[CountsReport] = self._samples.get(router.guid, ())
         before = {each.name: each for each in samples[0].series} if samples else {}
         remaining = iter({**dict.fromkeys(series, 0), **names}.items())
@@ -105,15 +107,31 @@ class ConnectorFacts:
             its counts were taken; 0 if none has.
         """
         last = last or self._counts.last_messages(guid).get(name, 0.0)
-        if not last:
-            return None
-        heard = self._heard_before.get((guid, name))
-        if newest is not None and (heard is None or heard[0] != last):
-            heard = last, self._now - max(0.0, newest.until / SECOND - last)
+        return self._since((guid, name), last, None if newest is None else newest.until) if last else None
+
+    def _since(self, key: tuple[str, ...], last: float, until: int | None) -> float:
+        """
+        Return for how many seconds something is as it is.
+
+        @param until: when that was told, by the clock of the router; None if that is not known now.
+        """
+        heard = self._heard_before.get(key)
+        if until is not None and (heard is None or heard[0] != last):
+            heard = last, self._now - max(0.0, until / SECOND - last)
         if heard is None:
             return max(0.0, self._at - last)
-        self._heard[guid, name] = heard
+        self._heard[key] = heard
         return self._now - heard[1]
+
+    def _senders(
+        self, router: EnrolledRouter, labels: Callable[[str], SeriesLabels], *, is_known: bool
+    ) -> Iterator[Fact]:
+        until = router.told_at if is_known else None
+        # Each once: facts of one subject would be added up.
+        for (name, sender), last in {(each.name, each.sender): each.last for each in router.senders}.items():
+            age = self._since((router.guid, name, sender), last, until) if last else None
+            fields = {**labels(name).record, "sender": sender}
+            yield _silent(f"{router.name}/{name}/{sender}", fields, age, is_known=is_known)
 
     def _sample(self, router: EnrolledRouter, newest: CountsReport) -> None:
         samples = self._samples.setdefault(router.guid, deque())

@@ -32,7 +32,7 @@ _OF_ROUTERS: Final = (*PLAIN_FIELDS, "label.KEY", "host_name", *(f"meta.{name}" 
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(BUILT_IN_KINDS, _OF_ROUTERS),
-    "silent": _OF_CONNECTORS,
+    "silent": ("sender", *_OF_CONNECTORS),
     "refused": ("reason", *_OF_CONNECTORS),
     "certificate": _OF_CONNECTORS,
     "spool": (*_OF_ROUTERS, "observer"),

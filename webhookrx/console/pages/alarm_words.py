@@ -35,7 +35,8 @@ KINDS: Final = (
     KindWords(
         "silent",
         "Silent sender",
-        "It fires for a connector whose last message is too old, or that has had none at all.",
+        "It fires for a connector whose last message is too old, or that has had none at all; for each sender that it "
+        "has heard, if the query asks for sender.",
         "how old the last message may be, from 1m; needed",
         "6h",
     ),

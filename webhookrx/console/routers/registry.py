@@ -16,6 +16,7 @@ from webhookrx.management.agent_protocol import (
     AppliedState,
     ConnectorState,
     GateState,
+    HeardSender,
     RouterFacts,
     RouterReport,
     SpoolState,
@@ -76,6 +77,7 @@ class EnrolledRouter:
     health: str = ""
     health_reasons: tuple[str, ...] = ()
     spools: tuple[SpoolState, ...] = ()
+    senders: tuple[HeardSender, ...] = ()
     seen_at: float = 0.0
     instance: str = ""
     number: int = 0
@@ -141,10 +143,11 @@ class EnrolledRouter:
         self.number = report.number
         self.begun = report.begun
         if not report.base:
-            self.connectors, self.gate, self.health, self.health_reasons, self.spools = (), GateState(), "", (), ()
+            self.connectors, self.gate, self.health, self.health_reasons = (), GateState(), "", ()
+            self.spools, self.senders = (), ()
         if report.counts is not None:
             self.told_at = report.counts.until
-        for name in ("applied", "connectors", "gate", "facts", "health", "health_reasons", "spools"):
+        for name in ("applied", "connectors", "gate", "facts", "health", "health_reasons", "spools", "senders"):
             told = getattr(report, name)
             if told is not None:
                 setattr(self, name, _cut_gate(told) if isinstance(told, GateState) else told)
