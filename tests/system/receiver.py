@@ -165,13 +165,17 @@ class Receiver:
                 file.seek(self._forgotten)
             return file.read().split(b"\n")
 
+    def arrived(self, name: str = "messages.jsonl") -> int:
+        """Return how many whole lines a file of messages has by now; it may be written to meanwhile."""
+        return len(self.lines(name)) - 1
+
     def forget_messages(self) -> None:
         """Let L{lines} and L{messages} begin at what comes from now on."""
         if os.path.exists(self.path("messages.jsonl")):
             self._forgotten = os.path.getsize(self.path("messages.jsonl"))
 
     def messages(self, name: str = "messages.jsonl") -> list[dict[str, Any]]:
-        """Return all messages of a file; each must be a line of valid JSON."""
+        """Return all messages of a file that nobody writes to now; each must be a line of valid JSON."""
         *lines, last = self.lines(name)
         assert not last, f"the file ends inside a line: {last!r}"
         return [json.loads(line) for line in lines]

@@ -63,7 +63,7 @@ class ClientIdentityTests(SynchronousTestCase):
 
     def message(self) -> dict[str, Any]:
         """Return the one message that has come since the last call."""
-        wait_until(lambda: self.receiver.messages(), "a message")
+        wait_until(self.receiver.arrived, "a message")
         (message,) = self.receiver.messages()
         self.receiver.forget_messages()
         return {name: value for name, value in message.items() if name.startswith("webhook.client.")}

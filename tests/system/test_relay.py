@@ -175,7 +175,7 @@ class RelayTests(RelayCase, ServerCase):
         self.wait_ready(relay, 503, "does not deliver")
         self.redis.start()
         self.publish(line(2))
-        wait_until(lambda: len(relay.messages()) >= 2, "the next one arrives")
+        wait_until(lambda: relay.arrived() >= 2, "the next one arrives")
         self.wait_ready(relay, 200)
         self.assertEqual(0, relay.stop())
 

@@ -114,7 +114,7 @@ class RelaySandboxTests(ServerCase):
         relay.start()
         for text in (b"one", b"two"):
             ask(redis.port, b"*5\r\n$4\r\nXADD\r\n$4\r\nlogs\r\n$1\r\n*\r\n$1\r\nm\r\n$3\r\n%s\r\n" % text, b"\r\n")
-            wait_until(lambda: len(relay.lines()) == 2, "a message arrives")
+            wait_until(lambda: relay.arrived() == 1, "a message arrives")
             os.rename(relay.path("messages.jsonl"), relay.path(text.decode()))
             relay.signal(signal.SIGHUP)
             wait_until(lambda: os.path.exists(relay.path("messages.jsonl")), "the file is there again")

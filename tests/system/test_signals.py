@@ -37,7 +37,7 @@ class HangUpTests(ReceiverCase):
         for number in range(1, 6):
             os.rename(receiver.path("messages.jsonl"), receiver.path(f"messages.{number}"))
             receiver.signal(signal.SIGHUP)
-            wait_until(lambda: receiver.lines() != [b""], "the new file is written to")
+            wait_until(receiver.arrived, "the new file is written to")
         acknowledged = load.stop()
         receiver.stop()
         self.assertEqual(([], []), (load.refused, load.broken))
@@ -141,7 +141,7 @@ class TerminationTests(ReceiverCase):
         connection = self.connect(receiver.port).send(post(b"first"))
         connection.answer()
         connection.send(request[:-3])
-        wait_until(lambda: len(receiver.messages()) == 1, "the first message")
+        wait_until(lambda: receiver.arrived() == 1, "the first message")
         # An answer on another connection says that what was sent before it has been read.
         self.ask(receiver.port, post(b"second"))
         receiver.signal(signal.SIGTERM)

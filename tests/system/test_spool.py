@@ -98,7 +98,7 @@ class SpoolTests(ReceiverCase):
         """Messages go through in order, and the spool is empty then."""
         receiver = self.spooled().start()
         self.send(receiver, "one", "two", "three")
-        wait_until(lambda: len(receiver.messages("out.jsonl")) == 3, "they are delivered")
+        wait_until(lambda: receiver.arrived("out.jsonl") == 3, "they are delivered")
         wait_until(lambda: self.listed(receiver)[0]["messages"] == 0, "they are removed")
 
         self.assertEqual(["one", "two", "three"], [line["MESSAGE"] for line in receiver.messages("out.jsonl")])
@@ -140,7 +140,7 @@ class SpoolTests(ReceiverCase):
         other = Receiver("--observer", "spool:spool:observer=file:out.jsonl", directory=receiver.directory)
         self.addCleanup(other.kill)
         other.start()
-        wait_until(lambda: len(other.messages("out.jsonl")) == 60, "they are delivered")
+        wait_until(lambda: other.arrived("out.jsonl") == 60, "they are delivered")
 
         self.assertEqual(texts, [message["MESSAGE"] for message in other.messages("out.jsonl")])
 
