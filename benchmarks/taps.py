@@ -52,6 +52,8 @@ def taps(control: str) -> Iterator[None]:
             if b'"start"' not in (said := lines.readline()):
                 raise Broken(f"no tap has started: {said[:200]!r}")
             Thread(target=_read, args=(tap,), daemon=True).start()
+            # As a thread reads from it, it would not be closed before the next row.
+            stack.callback(tap.shutdown, socket.SHUT_RDWR)
         yield
 
 
