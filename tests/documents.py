@@ -84,16 +84,26 @@ def _metrics(metrics: Iterable[Metric[Any]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def module_map() -> str:
-    """Return the rooms of the package and their modules, each with the first sentence of its docstring."""
+def room_map() -> str:
+    """Return the rooms of the package, each with the first sentence of its docstring, and the modules beside them."""
     package = ROOT / "webhookrx"
-    lines = ["```text\n", "webhookrx/\n"]
-    lines += _modules(package, 2)
-    for room in sorted({path.parent for path in package.rglob("*.py")} - {package}):
-        depth = 2 * len(room.relative_to(package).parts)
-        lines.append(_map_line(depth, f"{room.name}/", room / "__init__.py"))
-        lines += _modules(room, depth + 2)
-    return "".join([*lines, "```\n"])
+    lines = [_map_line(0, "webhookrx/", package / "__init__.py")]
+    for room in _rooms():
+        lines.append(_map_line(2 * len(room.relative_to(package).parts), f"{room.name}/", room / "__init__.py"))
+    return "".join(["```text\n", *lines, *_modules(package, 2), "```\n"])
+
+
+def module_map() -> str:
+    """Return the modules of each room, each with the first sentence of its docstring."""
+    lines = []
+    for room in _rooms():
+        lines += ["\n", f"## {room.relative_to(ROOT / 'webhookrx')}\n", "\n", "```text\n", *_modules(room, 0), "```\n"]
+    return "".join(lines[1:])
+
+
+def _rooms() -> list[Path]:
+    package = ROOT / "webhookrx"
+    return sorted({path.parent for path in package.rglob("*.py")} - {package})
 
 
 def _modules(room: Path, indent: int) -> list[str]:
@@ -160,7 +170,8 @@ def broker_table(name: str) -> str:
 
 
 TABLES: dict[str, tuple[str, Callable[[], str]]] = {
-    "modules": ("ARCHITECTURE.md", module_map),
+    "rooms": ("ARCHITECTURE.md", room_map),
+    "modules": ("docs/explanation/modules.md", module_map),
     "floors": ("ARCHITECTURE.md", floors),
     "connection-states": ("ARCHITECTURE.md", state_pictures),
     "observer-api": ("docs/reference/observer-api.md", observer_api),

@@ -404,7 +404,7 @@ class ArchitectureTests(SynchronousTestCase):
             for path in package.rglob("*.py")
         }
         rooms = {module.rpartition(".")[0] for module in modules}
-        text = documents.with_table(documents.read("ARCHITECTURE.md"), "modules", "")
+        text = documents.with_table(documents.read("ARCHITECTURE.md"), "rooms", "")
         stale = []
         compiled = {path.name for path in (documents.ROOT / "speedups").iterdir()}
         for name in sorted(set(re.findall(r"`([a-z]\w*(?:\.\w+)+)`", text)) - compiled):
