@@ -79,6 +79,16 @@ class AlarmFactsTests(SynchronousTestCase):
             facts = self.of("refused", float(second))
         self.assertEqual((0.0, 0.0), (facts["hooks"].value, facts["hooks"].share))
 
+    def test_refused_before_a_source(self) -> None:
+        """What was refused before a source was known is a part of all requests."""
+        self.of("refused", 110.0)
+        self.counters.sources["hooks"].messages = 80
+        self.counters.add("refused", "bad_token", "hooks", amount=5)
+        self.counters.add("refused", "no_matching_path", "", amount=15)
+        fact = self.of("refused", 120.0)[""]
+        self.assertEqual(0.15, fact.share)
+        self.assertEqual({"source": "", "reason": "no_matching_path"}, fact.fields)
+
     def test_fewer(self) -> None:
         """Counts that a worker has taken along are no refusals below zero."""
         self.counters.add("refused", "bad_token", "", amount=10)

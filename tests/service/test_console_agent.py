@@ -35,6 +35,7 @@ from webhookrx.management.agent_protocol import (
     GateState,
     HeardSender,
     RouterReport,
+    SeriesCounts,
     SpoolState,
 )
 from webhookrx.management.bundle import digest
@@ -151,12 +152,13 @@ class AgentOfServiceTests(SynchronousTestCase):
         for step, count in (("first", 2), ("second", 1)):
             self.counters.add("dropped", "a", step, amount=count)
         self.counters.add("text_body", "a", amount=4)
-        first, second = self.of(None, Source("a"), Source("b")).state().series
+        first, second, before = self.of(None, Source("a"), Source("b")).state().series
         self.assertEqual(
             ("a", 5, {"bad_token": 3}, 3, 4),
             (first.name, first.messages, first.refused, first.dropped, first.text_bodies),
         )
         self.assertEqual(("b", 0, {}, 0, 0), (second.name, second.messages, second.refused, second.dropped, 0))
+        self.assertEqual(SeriesCounts(name="", refused={"bad_token": 9}), before)
 
     def test_spools(self) -> None:
         """Each observer with a spool is told with what waits, each name once, up to a bound; others are not told."""

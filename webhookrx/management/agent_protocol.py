@@ -263,6 +263,7 @@ class SeriesCounts(AgentBody, frozen=True, array_like=True, gc=False):
     """
     What one connector, or source, has counted since the start of the process.
 
+    @ivar name: empty for what was refused before it was known which one a request is for.
     @ivar last: when the last message came, seconds since the epoch; 0 before the first.
     @ivar answers: answers by the bucket of their time; C{answer_seconds} is the sum of times.
     @ivar refused: requests refused, by reason.

@@ -89,6 +89,8 @@ class AlarmFacts:
         requests = Counter({source: max(0, count - before.taken.get(source, 0)) for source, count in taken.items()})
         for (source, _), count in lately.items():
             requests[source] += count
+        # What was refused before a source was known is a part of all requests.
+        requests[""] = requests.total()
         for (source, word), count in lately.items():
             if source and source not in fields:
                 continue

@@ -203,6 +203,9 @@ def _series(settings: Settings, counters: Counters) -> Iterator[SeriesCounts]:
             dropped=dropped[source.name],
             text_bodies=counters.get("text_body", source.name),
         )
+    # Before a source was known.
+    if "" in refused and len(settings.sources) < MOST_CONNECTORS:
+        yield SeriesCounts(name="", refused=refused[""])
 
 
 def _spools(snapshot: ReceiverSnapshot) -> tuple[SpoolState, ...]:

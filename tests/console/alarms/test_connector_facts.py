@@ -55,8 +55,9 @@ class CountingRouter:
         self.last[name] = self.case.wall + self.skew
 
     def refuse(self, name: str, reason: str, count: int = 1) -> None:
-        """Refuse requests."""
-        self.refused[name][reason] = self.refused[name].get(reason, 0) + count
+        """Refuse requests; with an empty name, before it was known which connector they are for."""
+        known = self.refused.setdefault(name, {})
+        known[reason] = known.get(reason, 0) + count
 
     def told(self) -> dict[str, Any]:
         """Return what it reports now."""
@@ -67,11 +68,11 @@ class CountingRouter:
         series = tuple(
             SeriesCounts(
                 name=name,
-                messages=self.messages[name],
+                messages=self.messages.get(name, 0),
                 last=self.last.get(name, 0.0),
                 refused=dict(self.refused[name]),
             )
-            for name in self.names
+            for name in (*self.names, *({""} & self.refused.keys()))
         )
         begun, until = int((self.begun + self.skew) * 1e9), int((self.case.wall + self.skew) * 1e9)
         counts = CountsReport(begun=begun, since=begun, until=until, series=series)
@@ -378,6 +379,20 @@ class RefusedTests(ConnectorCase):
             self.pass_time(30)
         self.assertEqual([("no", "fra-1/a", "firing")], self.told())
         self.assertRegex(self.shown(alarm="no").states[0].text, r"\d+ requests were refused in \d\d s \(bad_token\)\.")
+
+    def test_before_a_connector(self) -> None:
+        """What was refused before a connector was known has a subject, and is a part of all requests."""
+        self.alarm("no", kind="refused", above="40%", lasts="1m", when="reason = no_matching_path")
+        self.alarm("few", kind="refused", above="60%", lasts="1m")
+        self.alarm("quiet", kind="silent", lasts="1h", expect_within="1m")
+        router = CountingRouter(self, "fra-1", "a")
+        self.pass_time(60)
+        for _ in range(8):
+            router.message("a", 5)
+            router.refuse("", "no_matching_path", 5)
+            self.pass_time(30)
+        self.assertEqual([("no", "fra-1/", "firing")], self.told())
+        self.assertEqual(([], []), (self.of("few"), self.of("quiet")))
 
     def test_restarts(self) -> None:
         """Refusals of the time before a restart of the console are no rate after it; nor are they counted twice."""

@@ -5,7 +5,7 @@ The facts about the connectors of routers, and about sources that routers have o
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from webhookrx.console.counts.count_tables import SeriesLabels
 from webhookrx.console.routers.registry import EnrolledRouter
 from webhookrx.management.agent_protocol import CountsReport, SeriesCounts
 from webhookrx.management.alarm_values import Fact, Facts
-from webhookrx.management.rollups import SECOND, counted_since
+from webhookrx.management.rollups import SECOND, CountedPart, counted_since
 
 CONNECTOR_KINDS: Final = frozenset({"silent", "refused", "certificate"})
 
@@ -72,12 +72,13 @@ class ConnectorFacts:
         series = {} if newest is None else {each.name: each for each in newest.series}
         samples: Sequence[CountsReport] = self._samples.get(router.guid, ())
         before = {each.name: each for each in samples[0].series} if samples else {}
+        seconds = (samples[-1].until - samples[0].until) / SECOND if samples else 0.0
         remaining = iter({**dict.fromkeys(series, 0), **names}.items())
         while piece := list(islice(remaining, MOST_IN_PIECE)):
             made: dict[str, list[Fact]] = {kind: [] for kind in self._kinds}
             for name, end in piece:
                 subject, fields = f"{router.name}/{name}", labels(name).record
-                if "silent" in made:
+                if "silent" in made and name:
                     last = series[name].last if name in series else 0.0
                     age = self._age(router.guid, name, last, newest if is_known else None)
                     made["silent"].append(_silent(subject, fields, age, is_known=is_known))
@@ -85,8 +86,7 @@ class ConnectorFacts:
                     left = end / SECOND - self._at
                     made["certificate"].append(_certificate(subject, fields, left, is_known=is_known))
                 if "refused" in made and is_known and name in series and series[name].refused:
-                    seconds = (samples[-1].until - samples[0].until) / SECOND
-                    made["refused"] += _refusals(subject, fields, before.get(name), series[name], seconds)
+                    made["refused"] += _refusals(subject, fields, name, before, series, seconds)
             yield made
 
     def is_hidden(self, subject: str) -> bool:
@@ -159,12 +159,24 @@ def _certificate(subject: str, fields: Mapping[str, Any], left: float, *, is_kno
     return Fact(subject, fields, left if is_known else None, text)
 
 
+def _requests(counted: Iterable[SeriesCounts | CountedPart]) -> int:
+    return sum(each.messages + sum(each.refused.values()) for each in counted)
+
+
 def _refusals(
-    subject: str, fields: Mapping[str, Any], before: SeriesCounts | None, now: SeriesCounts, seconds: float
+    subject: str,
+    fields: Mapping[str, Any],
+    name: str,
+    before: Mapping[str, SeriesCounts],
+    now: Mapping[str, SeriesCounts],
+    seconds: float,
 ) -> Iterator[Fact]:
-    lately = counted_since(before, now)
-    requests = lately.messages + sum(lately.refused.values())
-    for reason in now.refused if seconds > 0 else ():
+    lately = counted_since(before.get(name), now[name])
+    requests = _requests([lately])
+    if not name:
+        # What was refused before a connector was known is a part of all requests.
+        requests = max(requests, _requests(now.values()) - _requests(before.values()))
+    for reason in now[name].refused if seconds > 0 else ():
         count = lately.refused.get(reason, 0)
         text = f"{count:,} requests were refused in {round(seconds):,} s ({reason})."
         share = count / requests if requests else 0.0
