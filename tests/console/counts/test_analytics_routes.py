@@ -103,7 +103,7 @@ class AnalyticsRouteTests(SynchronousTestCase):
         for path, more, expected in (
             ("/analytics", {"by": "rule", "step": "1h"}, f"time,value,messages\r\n{when},hooks,5\r\n"),
             ("/analytics/top", {"by": "router", "measure": "bytes"}, "value,bytes\r\nr1,70\r\n"),
-            ("/analytics/top", {"by": "rule", "measure": "p99"}, "value,p99\r\nhooks,\r\n"),
+            ("/analytics/top", {"by": "rule", "measure": "p99"}, "value,p99\r\n"),
             ("/analytics/top", {"measure": "last_message"}, "value,last_message\r\n,2027-01-15T08:00:30Z\r\n"),
         ):
             for asked in (self.call(path, **more, format="csv"), self.call(path, "text/csv", **more)):

@@ -181,6 +181,21 @@ class AnalyticsPageTests(PageCase):
         self.assertNotIn("<script", html)
         self.assertLess(text.index("OR 'x'"), text.index("github 5"))
 
+    def test_minutes(self) -> None:
+        """A part whose time goes on is asked for again by itself; one whose time has an end is not."""
+        for fields, again in (
+            ({"last": "1h"}, True), ({"from": "2027-01-15T07:00"}, True), ({"last": "yesterday"}, False),
+            ({"from": "2027-01-15T07:00", "to": "2027-01-15T07:30"}, False),
+        ):  # fmt: skip
+            with self.subTest(fields):
+                html = self.part("refusals", **fields).body.decode()
+                found = re.search(r'hx-get="([^"]*)" hx-trigger="minute from:body"', html)
+                self.assertEqual(again, found is not None)
+                self.assertEqual(again, 'id="goes-on"' in self.page(**fields).body.decode())
+                if found is not None:
+                    response = self.get(unescape(found[1]), **self.mine, hx_request="true")
+                    self.assertIn('id="refusals-part"', response.body.decode())
+
     def test_narrow(self) -> None:
         """The link at a value leads to its numbers alone."""
         html = self.part("counts").body.decode()
@@ -193,7 +208,7 @@ class AnalyticsPageTests(PageCase):
         """Without a script all numbers are on one page."""
         response = self.page(numbers="all")
         text = self.shown(response)
-        self.assertNotIn("hx-get", response.body.decode())
+        self.assertNotIn("loading", text)
         for words in (
             "Connectors with the most messages", "Routers with the most messages", "r2 7", "bad_signature 2",
             "Last message by product", "Time to answer in each minute", "p99",

@@ -196,7 +196,7 @@ def _by_label(
     else:
         totals = sums.totals(db, wanted)
     shown = {place: sums.shown(total) for place, total in totals.items()}
-    ordered = sorted(totals, key=lambda place: (-(shown[place] or 0), names[place]))
+    ordered = sorted(filter(shown.get, totals), key=lambda place: (-(shown[place] or 0), names[place]))
     first, others = ordered[:MOST_GROUPS], ordered[MOST_GROUPS:]
     if with_points and not points:
         ranks = {place: rank for rank, place in enumerate(first)}
@@ -244,7 +244,7 @@ def _add(groups: dict[str, dict[int, CountedPart]], value: str, at: int, part: C
 def _told(groups: dict[str, dict[int, CountedPart]], measure: GroupMeasure) -> list[CountGroup]:
     """Return the groups by their measure, those with the most first; all past L{MOST_GROUPS} as one."""
     totals = {value: measured(_sum(points.values()), measure) for value, points in groups.items()}
-    ordered = sorted(groups, key=lambda value: (-(totals[value] or 0), value))
+    ordered = sorted(filter(totals.get, groups), key=lambda value: (-(totals[value] or 0), value))
     told = [CountGroup(value, totals[value], _points(groups[value], measure)) for value in ordered[:MOST_GROUPS]]
     rest: dict[int, CountedPart] = {}
     for value in ordered[MOST_GROUPS:]:

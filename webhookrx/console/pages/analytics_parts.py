@@ -70,6 +70,7 @@ class AnalyticsPart(msgspec.Struct, frozen=True, kw_only=True):
     @ivar steps: how many there are in all.
     @ivar more: a path with more of it; empty for none.
     @ivar csv: the path of the same as CSV.
+    @ivar again: the path by which it is asked for again each minute; empty where that would change nothing.
     """
 
     name: str
@@ -87,6 +88,7 @@ class AnalyticsPart(msgspec.Struct, frozen=True, kw_only=True):
     about: str = ""
     more: str = ""
     csv: str = ""
+    again: str = ""
 
 
 class Asking(msgspec.Struct, frozen=True):
@@ -284,6 +286,7 @@ async def part_of(name: str, call: PageCall, question: AnalyticsQuestion) -> Ana
     """Return a part; what can't be asked so is a part, too, with its problem."""
     heading, make = PARTS[name]
     try:
-        return await make(Asking(call, question, call.console.clock()))
+        part = await make(Asking(call, question, call.console.clock()))
     except ApiProblem as problem:
-        return AnalyticsPart(name=name, heading=heading, problem=problem)
+        part = AnalyticsPart(name=name, heading=heading, problem=problem)
+    return msgspec.structs.replace(part, again=question.url(numbers=name)) if question.goes_on else part

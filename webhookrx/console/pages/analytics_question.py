@@ -137,6 +137,11 @@ class AnalyticsQuestion(msgspec.Struct, frozen=True):
             return midnight - 86_400, midnight
         return whole - _SECONDS[self.last], whole
 
+    @property
+    def goes_on(self) -> bool:
+        """Whether its time ends now, so that its numbers are others each minute."""
+        return self.last != "yesterday" and not (self.last == CUSTOM and self.end)
+
     def for_api(self, now: float, **others: str) -> dict[str, object]:
         """
         Return the query of a call of C{/analytics} or C{/analytics/top}.

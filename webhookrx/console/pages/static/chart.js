@@ -20,6 +20,8 @@
 
   document.addEventListener("DOMContentLoaded", () => {
     localTimes();
+    // Text that is changed in its place is no change of the list of children.
+    document.addEventListener("htmx:after:swap", localTimes);
     new MutationObserver(localTimes).observe(document.querySelector("main"), { childList: true, subtree: true });
   });
 })();
