@@ -8,14 +8,12 @@ import os
 import subprocess
 import sys
 import time
-from glob import glob
 
 from twisted.trial.unittest import SkipTest, SynchronousTestCase
 
 from tests.system.receiver import PATIENCE, ROOT
+from tests.system.wall_clock import LIBRARIES, WallClock
 from webhookrx.console.upkeep import init_console
-
-_LIBRARIES = glob("/usr/lib/*/faketime/libfaketime.so.1")
 
 _TIMER = """
 import sys
@@ -46,18 +44,10 @@ class ClockJumpTests(SynchronousTestCase):
 
     def spawn(self, kind: str) -> subprocess.Popen[str]:
         """Start a process with a timer of a second, and put its wall clock back once it runs."""
-        clock = self.mktemp()
-        with open(clock, "w") as file:
-            file.write("+0")
-        fake = {
-            "LD_PRELOAD": _LIBRARIES[0],
-            "FAKETIME_TIMESTAMP_FILE": os.path.abspath(clock),
-            "FAKETIME_NO_CACHE": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
+        clock = WallClock(self.mktemp())
         process = subprocess.Popen(
             (sys.executable, "-c", _TIMER, kind),
-            env={**os.environ, "PYTHONPATH": ROOT, **fake},
+            env={**os.environ, "PYTHONPATH": ROOT, **clock.environment},
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -66,13 +56,12 @@ class ClockJumpTests(SynchronousTestCase):
         assert process.stdout is not None
         self.addCleanup(process.stdout.close)
         self.assertEqual("running\n", process.stdout.readline())
-        with open(clock, "w") as file:
-            file.write("-1h")
+        clock.set("-1h")
         return process
 
     def test_timers(self) -> None:
         """Timers of our services are on time; those of Twisted are not, or the clock was not put back at all."""
-        if not _LIBRARIES:
+        if not LIBRARIES:
             raise SkipTest("libfaketime is not installed")
         steady, plain = self.spawn("steady"), self.spawn("plain")
         self.assertEqual(0, steady.wait(PATIENCE))
