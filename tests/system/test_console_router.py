@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -173,10 +174,14 @@ class ConsoleRouterTests(SynchronousTestCase):
 
 
 class ConsoleRouter(Router):
-    """A router whose rules come from a console."""
+    """
+    A router whose rules come from a console.
 
-    def __init__(self, directory: str, port: int, keys: str, *options: str) -> None:
-        super().__init__(*options, directory=directory)
+    @param command: see L{Router}.
+    """
+
+    def __init__(self, directory: str, port: int, keys: str, *options: str, command: Sequence[str] = ()) -> None:
+        super().__init__(*options, directory=directory, command=command)
         arguments = list(self._arguments)
         at = arguments.index("--rules")
         arguments[at : at + 4] = [
