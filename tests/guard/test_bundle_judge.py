@@ -9,9 +9,9 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.guard import bundle_judge
-from webhookrx.guard.bundle_judge import BundleJudge, EventJudge, JudgedBundle
+from webhookrx.guard.bundle_judge import BundleJudge, JudgedBundle
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.judge import Admission, Receipt, Refused, SourceRules
+from webhookrx.intake.judge import Admission, Judge, Receipt, Refused, SourceRules
 from webhookrx.intake.provenance import Provenance
 from webhookrx.message.encoders import encode_line
 from webhookrx.router.connector_intake import ConnectorRules, judge_connector, judge_connector_for_lines
@@ -32,8 +32,8 @@ class BundleCase(SynchronousTestCase):
         body: bytes,
         split: Split,
         rules: SourceRules | None = None,
-        judge: EventJudge | None = None,
-        for_lines: EventJudge | None = None,
+        judge: Judge | None = None,
+        for_lines: Judge | None = None,
         *,
         by_lines: bool = True,
         media_type: str = "",

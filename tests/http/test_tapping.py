@@ -9,7 +9,8 @@ from typing import Any
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests.http.wire import Wire, post
-from webhookrx.intake.judge import Accepted, Refused
+from webhookrx.intake.head import Head
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Judge, Receipt, Refused
 
 
 class TapTests(SynchronousTestCase):
@@ -19,14 +20,20 @@ class TapTests(SynchronousTestCase):
         self.wire = Wire({"/one": {"name": "one", "parse_json": True, "keep_unparsed": False}, "/two": {"name": "two"}})
         self.looks: list[tuple[str, Any]] = []
 
-    def look(self, source: str, head: Any, admission: Any, body: bytes, receipt: Any, verdict: Any) -> None:
-        """Look at a decision."""
-        self.looks.append((source, verdict))
+    def looked_at(self, judge: Judge) -> Judge:
+        """Return a decision that is looked at."""
+
+        def judged(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped | Refused:
+            verdict = judge(head, admission, body, receipt)
+            self.looks.append((admission.rules.name, verdict))
+            return verdict
+
+        return judged
 
     def test_look(self) -> None:
         """Each decision on a body of that source is looked at, and means what it did before; others are not."""
         before = self.wire.ask(post(b'{"a":"1"}', b"/one"))
-        self.wire.root.sources["one"].tap(self.look)
+        self.wire.root.sources["one"].tap(self.looked_at)
         after = self.wire.ask(post(b'{"a":"1"}', b"/one"))
         self.wire.ask(post(b"no JSON", b"/one"))
         self.wire.ask(post(b"x", b"/two"))
@@ -43,8 +50,8 @@ class TapTests(SynchronousTestCase):
         """Once nobody looks, a source decides as if nobody ever had."""
         resource = self.wire.root.sources["one"]
         as_it_was = dict(vars(resource))
-        resource.tap(self.look)
-        resource.tap(self.look)
+        resource.tap(self.looked_at)
+        resource.tap(self.looked_at)
         resource.tap(None)
         self.wire.ask(post(b'{"a":"1"}', b"/one"))
         self.assertEqual(self.looks, [])

@@ -13,9 +13,8 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.senders.test_samples import CLASSIFIER, DATA
 from webhookrx import speedups
-from webhookrx.http.resources import Judge
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Receipt
+from webhookrx.intake.judge import Accepted, Admission, Judge, Receipt
 from webhookrx.message.encoders import encode_line, encode_stored
 from webhookrx.message.macros import macro_value
 from webhookrx.message.message import Message

@@ -12,11 +12,11 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_TOKEN, CantTap
 from webhookrx.intake.head import Head, Peer
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, SourceRules
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, SourceRules
 from webhookrx.message.message import Message
 from webhookrx.tapping.tap import MOST_BUFFERED, Tap, TapCounts
 from webhookrx.tapping.tap_request import TapRequest
-from webhookrx.tapping.taps import Taps
+from webhookrx.tapping.taps import AT_ONCE, LOOKING, Taps
 from webhookrx.tapping.view import RequestSource
 
 RULES = SourceRules("github", parse_json=False, body_limit=1000, unpack_ratio=100)
@@ -49,7 +49,18 @@ class SlowSource(RequestSource):
 
 
 class TapsTestCase(SynchronousTestCase):
-    """Taps of one source."""
+    """
+    Taps of one source.
+
+    @cvar request: what its decisions are about.
+    """
+
+    request = (
+        Head(b"POST", b"/github", b"a=1", (), Peer("192.0.2.7", 1, False)),
+        Admission(RULES, {}, {}, ()),
+        b'{"a":1}',
+        Receipt(7, "id-1"),
+    )
 
     def setUp(self) -> None:
         self.clock = Clock()
@@ -69,11 +80,13 @@ class TapsTestCase(SynchronousTestCase):
         self.taps.add(tap)
         return tap
 
-    def message(self, values: Mapping[str, Any], source: str = "github", *, dropped: bool = False) -> None:
+    def message(self, values: Mapping[str, Any], *, dropped: bool = False) -> None:
         """Have a message pass."""
-        head = Head(b"POST", b"/github", b"a=1", (), Peer("192.0.2.7", 1, False))
-        verdict = Dropped((), "") if dropped else Accepted(Message(dict(values), 7))
-        self.taps.message(source, head, Admission(RULES, {}, {}, ()), b'{"a":1}', Receipt(7, "id-1"), verdict)
+        self.decide(Dropped((), "") if dropped else Accepted(Message(dict(values), 7)))
+
+    def decide(self, verdict: Accepted | Dropped | Refused) -> None:
+        """Have the source decide on a request; what it decides stays as it is."""
+        self.assertIs(verdict, self.taps.looked_at("github", lambda *_: verdict)(*self.request))
 
     def rows(self, tap: Tap) -> list[dict[str, Any]]:
         """Take all rows of a tap."""
@@ -81,7 +94,7 @@ class TapsTestCase(SynchronousTestCase):
 
 
 class MessageTests(TapsTestCase):
-    """Tests for L{Taps.message}."""
+    """Tests for L{Taps.looked_at}."""
 
     def test_side_by_side(self) -> None:
         """A tap shows the request and the message, with one id, masked."""
@@ -146,9 +159,12 @@ class MessageTests(TapsTestCase):
         self.message({})
         self.message({})
         self.assertEqual(tap.counts.not_looked_at, 1)
-        self.clock.now += 3.0
+        self.clock.now += (0.030 - LOOKING + AT_ONCE) / LOOKING - 0.1
         self.message({})
-        self.assertEqual(tap.counts, TapCounts(seen=3, matched=2, shown=2, not_looked_at=1))
+        self.assertEqual(tap.counts.not_looked_at, 2)
+        self.clock.now += 0.2
+        self.message({})
+        self.assertEqual(tap.counts, TapCounts(seen=4, matched=2, shown=2, not_looked_at=2))
 
     def test_passed_by(self) -> None:
         """What there was no time for is counted for the taps that ran then, and for no others."""
@@ -160,7 +176,6 @@ class MessageTests(TapsTestCase):
         self.message({})
         later = self.tap(rate=20)
         self.message({})
-        self.message({}, source="unknown")
         told = [(each.counts.seen, each.total.not_looked_at) for each in (ended, tap, later, other)]
         self.assertEqual(told, [(2, 1), (4, 4), (1, 1), (0, 0)])
 
@@ -181,6 +196,32 @@ class MessageTests(TapsTestCase):
         self.message({})
         self.message({})
         self.assertEqual((tap.counts.not_looked_at, problems), (2, [1]))
+
+    def test_refused(self) -> None:
+        """What is refused is no message, whether or not there is time to look."""
+        tap = self.tap()
+        refused = Refused(BAD_TOKEN, "No.", "github")
+        self.decide(refused)
+        self.source.takes = 0.030
+        self.message({})
+        self.decide(refused)
+        self.assertEqual(tap.counts, TapCounts(seen=1, matched=1, shown=1))
+
+    def test_other_sources(self) -> None:
+        """What was passed by is counted when a reload takes its source away, and a source that stays goes on."""
+        tap = self.tap(rate=20)
+        self.source.takes = 0.030
+        self.message({})
+        self.message({})
+        decided = self.taps.looked_at("github", lambda *_: Dropped((), ""))
+        self.taps.use({"github": SlowSource("github"), "new": SlowSource("new")})
+        decided(*self.request)
+        self.assertEqual(tap.counts, TapCounts(seen=3, matched=1, shown=1, not_looked_at=2))
+        self.message({})
+        self.taps.use({"new": SlowSource("new")})
+        self.assertFalse(self.taps.is_tapped("github"))
+        self.assertTrue(self.taps.is_tapped("new"))
+        self.assertEqual((tap.counts.seen, tap.counts.not_looked_at), (4, 3))
 
     def test_removed(self) -> None:
         """A tap that was removed sees nothing more."""

@@ -7,13 +7,13 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable, Sized
-from typing import Final, TypeAlias
+from typing import Final
 
 import msgspec
 
 from webhookrx.errors import TOO_MANY_EVENTS
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, SourceRules
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Judge, Receipt, Refused, SourceRules
 from webhookrx.intake.judge import judge as judge_values
 from webhookrx.intake.line_judge import judge_for_lines
 from webhookrx.intake.provenance import BatchPlace, Provenance
@@ -25,8 +25,6 @@ MAX_PREPARED: Final = 64 * 1024 * 1024
 """Bytes that all messages of one body may take, prepared: each repeats envelope, query and headers."""
 
 _TOO_MUCH: Final = "The events of this body would take too much room, with what goes along with each."
-
-EventJudge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Dropped | Refused]
 
 
 class JudgedBundle(msgspec.Struct):
@@ -62,15 +60,13 @@ class BundleJudge:
     @param for_lines: does the same for messages that are wanted as lines; by default C{judge}.
     """
 
-    def __init__(
-        self, rules: SourceRules, judge: EventJudge | None = None, for_lines: EventJudge | None = None
-    ) -> None:
+    def __init__(self, rules: SourceRules, judge: Judge | None = None, for_lines: Judge | None = None) -> None:
         self._rules = rules
         # A text or number that is an event by itself is no body that fails to be JSON.
         self._text_rules = copy.copy(rules)
         self._text_rules.parse_json = False
-        self._judge: EventJudge = judge or judge_values
-        self._judge_lines: EventJudge = for_lines or self._judge
+        self._judge: Judge = judge or judge_values
+        self._judge_lines: Judge = for_lines or self._judge
         self._judge_text_lines = self._judge_lines
         if judge is None and for_lines is None:
             self._judge_lines = judge_for_lines(rules)[0]

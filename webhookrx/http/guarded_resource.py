@@ -23,8 +23,6 @@ from webhookrx.http.interfaces import IExchange, IReceiver, Verdict
 from webhookrx.http.resources import (
     DIRECT,
     FEW,
-    Judge,
-    Look,
     RecordRequest,
     WebhookResource,
     costs_connection,
@@ -32,7 +30,7 @@ from webhookrx.http.resources import (
 )
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused, unpacked
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Judge, Receipt, Refused, unpacked
 from webhookrx.interfaces import Acknowledge, Claim, IDeliveryWindow, IMessageConsumer
 from webhookrx.senders.handshakes import HandshakeAnswer
 from webhookrx.wire_interfaces import ITraffic
@@ -73,11 +71,11 @@ class GuardedResource(WebhookResource):
         self._judge_bundle = BundleJudge(guard.rules, judge, for_lines) if parts.splitter is not None else None
         self._untapped_bundles = self._judge_bundle
 
-    def tap(self, look: Look | None) -> None:
+    def tap(self, looked_at: Callable[[Judge], Judge] | None) -> None:
         """See L{WebhookResource.tap}; each event of a bundle is looked at."""
-        super().tap(look)
+        super().tap(looked_at)
         self._judge_bundle = self._untapped_bundles
-        if look is not None and self._untapped_bundles is not None:
+        if looked_at is not None and self._untapped_bundles is not None:
             self._judge_bundle = BundleJudge(self.guard.rules, self._judge, self._judge_for_lines)
 
     def admit(self, head: Head, by_path: Admission | Refused) -> Verdict:

@@ -34,6 +34,7 @@ from webhookrx.intake.judge import (
     Accepted,
     Admission,
     Dropped,
+    Judge,
     Receipt,
     Refused,
     SourceRules,
@@ -50,9 +51,6 @@ from webhookrx.wire_interfaces import ITraffic
 
 #: Takes a request that was read: its head, and its body unpacked.
 RecordRequest: TypeAlias = Callable[[Head, bytes], None]
-Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Dropped | Refused]
-#: Looks at a decision: the name of its source, what it was made of, and what it is. It raises nothing.
-Look: TypeAlias = Callable[[str, Head, Admission, bytes, Receipt, Accepted | Dropped | Refused], None]
 
 DIRECT: Final = 128 * 1024
 """Bytes of a body, unpacked, that is judged at once: some milliseconds at most."""
@@ -203,20 +201,20 @@ class WebhookResource:
             (acknowledge or exchange.acknowledged)(None)
         return True
 
-    def tap(self, look: Look | None) -> None:
+    def tap(self, looked_at: Callable[[Judge], Judge] | None) -> None:
         """
         Have each decision on a body looked at, or none. While nobody looks, requests cost what they always do.
 
-        @param look: None to end that.
+        @param looked_at: returns a decision that is looked at in place of one that is not; None to end that.
         """
         if self._untapped is None:
             self._untapped = self._judge, self._judge_for_lines, self._judge_usual
         judge, for_lines, usual = self._untapped
-        if look is None:
+        if looked_at is None:
             self._judge, self._judge_for_lines, self._judge_usual = judge, for_lines, usual
             self._untapped = None
         else:
-            self._judge, self._judge_for_lines = _looked_at(judge, look), _looked_at(for_lines, look)
+            self._judge, self._judge_for_lines = looked_at(judge), looked_at(for_lines)
             self._judge_usual = None
 
     def refuse(self, exchange: IExchange, reason: Reason, detail: str) -> None:
@@ -291,17 +289,6 @@ class WebhookResource:
                 done(outcome)
 
         slices.run(work, ended, size, exchange.is_open)
-
-
-def _looked_at(judge: Judge, look: Look) -> Judge:
-    """Return a decision that is looked at."""
-
-    def judged(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped | Refused:
-        verdict = judge(head, admission, body, receipt)
-        look(admission.rules.name, head, admission, body, receipt, verdict)
-        return verdict
-
-    return judged
 
 
 def costs_connection(reason: Reason) -> bool:

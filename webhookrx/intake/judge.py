@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import io
 from base64 import b64encode
-from typing import Any, Final, final
+from collections.abc import Callable
+from typing import Any, Final, TypeAlias, final
 
 import msgspec
 
@@ -211,6 +212,10 @@ def unpacked(admission: Admission, body: bytes) -> bytes | Refused:
         return unpack(body, admission.encodings, rules.body_limit, rules.unpack_ratio)
     except RequestRefused as refused:
         return Refused(refused.reason, refused.detail, rules.name)
+
+
+#: The second step. Steps of a connector may drop a message.
+Judge: TypeAlias = Callable[[Head, Admission, bytes, Receipt], Accepted | Dropped | Refused]
 
 
 def judge(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Refused:

@@ -9,10 +9,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
-from webhookrx.http.resources import Judge, RecordRequest, RootResource, WebhookResource, never_ready
+from webhookrx.http.resources import RecordRequest, RootResource, WebhookResource, never_ready
 from webhookrx.http.time_slices import TimeSlices
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Receipt, SourceRules
+from webhookrx.intake.judge import Judge, Receipt, SourceRules
 from webhookrx.interfaces import IDeliveryWindow, IMessageConsumer
 from webhookrx.router.rules.rule import CONNECTOR_TYPE
 from webhookrx.service.masks import body_mask, signature_headers, token_mask

@@ -94,7 +94,7 @@ class LocalTaps:
         assert taps is not None
         for root in self._roots.values():
             for name, resource in root.sources.items():
-                resource.tap(taps.message if taps.is_tapped(name) else None)
+                resource.tap(partial(taps.looked_at, name) if taps.is_tapped(name) else None)
         self._traffic.watch_refusals = taps.refused if taps.sees_refusals else None
 
     def _views(self, settings: Settings) -> dict[str, SourceView]:

@@ -84,7 +84,8 @@ class Tap:
     @param wake: called when there are rows to take, from any thread, until they are taken.
     @ivar request: what it was asked for.
     @ivar queries: the same, parsed.
-    @ivar catch_up: called before the counts are read; it may L{pass_by} messages.
+    @ivar catch_up: called before L{counts} are read; it may L{pass_by} messages.
+    @ivar counted: what was counted in this process, but for what L{catch_up} adds.
     @ivar until: when its time is over.
     @raise CantTap: the request is wrong.
     """
@@ -93,7 +94,7 @@ class Tap:
         self.request = request
         self.queries = parsed(request)
         self.catch_up: Callable[[], object] = _nothing
-        self._counts = TapCounts()
+        self.counted = TapCounts()
         self.until = now + request.seconds
         self._elsewhere: dict[int, TapCounts] = {}
         self._rate = TokenRate(request.rate, now)
@@ -127,14 +128,14 @@ class Tap:
 
     @property
     def counts(self) -> TapCounts:
-        """Those of this process."""
+        """All those of this process."""
         self.catch_up()
-        return self._counts
+        return self.counted
 
     def pass_by(self, count: int) -> None:
         """Count messages for which there was no time."""
-        self._counts.seen += count
-        self._counts.not_looked_at += count
+        self.counted.seen += count
+        self.counted.not_looked_at += count
 
     def may_show(self, now: float) -> bool:
         """Tell whether its rate leaves room for one more."""
@@ -143,7 +144,7 @@ class Tap:
     def show(self, row: dict[str, Any]) -> None:
         """Show a message, or what else it is about."""
         self._rate.take()
-        self.counts.shown += 1
+        self.counted.shown += 1
         self.add(_encode(row))
 
     def show_of(self, row: bytes, now: float) -> None:
@@ -152,7 +153,7 @@ class Tap:
             self._rate.take()
             self.add(row)
         else:
-            self.counts.shown -= 1  # in the sum over all processes
+            self.counted.shown -= 1  # in the sum over all processes
 
     def tell(self, **row: Any) -> None:
         """Add a row about the tap itself."""
@@ -183,7 +184,7 @@ class Tap:
         self._bytes += len(row)
         while self._bytes > MOST_BUFFERED and len(self._rows) > 1:
             self._bytes -= len(self._rows.popleft())
-            self.counts.dropped += 1
+            self.counted.dropped += 1
 
     def take(self, most: int = sys.maxsize) -> list[bytes]:
         """

@@ -1,8 +1,8 @@
 """
 All taps of one process: what each is shown of the messages and refusals of the sources that it is about.
 
-Where a tap is on, the decision of a source is followed by L{Taps.message}. A message is only looked at while there is
-time for that: the answer of its sender waits for it.
+Where a tap is on, a source decides by L{Taps.looked_at}. A message is only looked at while there is time for that: the
+answer of its sender waits for it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from webhookrx.errors import Reason
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Dropped, Receipt, Refused
+from webhookrx.intake.judge import Accepted, Admission, Dropped, Judge, Receipt, Refused
 from webhookrx.tapping.masking import Masks
 from webhookrx.tapping.tap import Tap
 from webhookrx.tapping.tap_request import MOST_JUDGING
@@ -28,12 +28,16 @@ MOST_TAPS: Final = 16
 LOOKING: Final = 0.010
 """Seconds of each second that a process spends on looking at messages."""
 
+AT_ONCE: Final = 0.002
+"""Seconds of looking that are waited for once there are none left: to begin costs as much again, in cold caches."""
+
 
 class LookingTime:
     """
     The time that a process has for looking at messages. What one look takes too long is taken from later ones.
 
     @param clock: seconds, of this thread's processor time or the like.
+    @ivar none_before: when by that clock there may be time again, or there was.
     """
 
     def __init__(self, clock: Callable[[], float]) -> None:
@@ -41,19 +45,19 @@ class LookingTime:
         self._left = LOOKING
         self._then = clock()
         self._begun = 0.0
-        self._again = self._then
+        self.none_before = self._then
 
     def begin(self) -> bool:
         """Begin to look, and return True; return False if there is no time for that."""
         now = self._clock()
-        if now < self._again:
+        if now < self.none_before:
             return False
         self._left = min(LOOKING, self._left + (now - self._then) * LOOKING)
         self._then = now
         self._begun = now
         if self._left > 0:
             return True
-        self._again = now - self._left / LOOKING
+        self.none_before = now + (AT_ONCE - self._left) / LOOKING
         return False
 
     def is_over(self) -> bool:
@@ -63,6 +67,25 @@ class LookingTime:
     def end(self) -> None:
         """The look that was begun is over."""
         self._left -= self._clock() - self._begun
+
+
+class _TappedSource:
+    """
+    What the taps of one process have to do with one source.
+
+    @ivar view: what they see of it.
+    @ivar taps: those that are about it.
+    @ivar of_messages: those of them that are about its messages.
+    @ivar passed: messages for which there was no time, and of which C{of_messages} have not been told yet.
+    """
+
+    __slots__ = ("of_messages", "passed", "taps", "view")
+
+    def __init__(self, view: SourceView) -> None:
+        self.view = view
+        self.taps: tuple[Tap, ...] = ()
+        self.of_messages: tuple[Tap, ...] = ()
+        self.passed = 0
 
 
 class Taps:
@@ -87,11 +110,7 @@ class Taps:
         self._wall_clock = wall_clock
         self.masks = Masks() if masks is None else masks
         self._time = LookingTime(clock)
-        self._views: Mapping[str, SourceView] = {}
-        self._taps_of: dict[str, tuple[Tap, ...]] = {}
-        self._taps_of_messages: dict[str, tuple[Tap, ...]] = {}
-        self._passed: dict[str, int] = {}
-        """Messages of each source for which there was no time; their taps have not been told of them yet."""
+        self._sources: dict[str, _TappedSource] = {}
         self._has_failed = False
 
     # -- which there are -----------------------------------------------------------------------------------------
@@ -113,14 +132,19 @@ class Taps:
 
         @param views: what taps see of each source, by its name.
         """
-        self._views = views
+        self._catch_up()
+        for name in self._sources.keys() - views.keys():
+            del self._sources[name]
+        for name, view in views.items():
+            self._sources.setdefault(name, _TappedSource(view)).view = view
         for tap in self.active:
             tap.keep(views.keys())
         self._settle()
 
     def is_tapped(self, source: str) -> bool:
         """Tell whether a tap is about the messages of a source."""
-        return bool(self._taps_of_messages.get(source))
+        found = self._sources.get(source)
+        return found is not None and bool(found.of_messages)
 
     @property
     def sees_refusals(self) -> bool:
@@ -129,57 +153,69 @@ class Taps:
 
     def _catch_up(self) -> None:
         """Tell taps of the messages for which there was no time: those are counted once for all taps of a source."""
-        for source, count in self._passed.items():
-            if count:
-                self._passed[source] = 0
-                for tap in self._taps_of_messages[source]:
+        for source in self._sources.values():
+            if source.passed:
+                count, source.passed = source.passed, 0
+                for tap in source.of_messages:
                     tap.pass_by(count)
 
     def _settle(self) -> None:
         self._catch_up()
         work = [(tap, Work(MOST_JUDGING)) for tap in self.active]
-        self._taps_of = {
-            name: tuple(tap for tap, left in work if tap.is_about(view.name, view.port, view.labels, left))
-            for name, view in self._views.items()
-        }
-        self._taps_of_messages = {
-            name: tuple(tap for tap in taps if tap.request.point != "refused") for name, taps in self._taps_of.items()
-        }
-        self._passed = dict.fromkeys(self._views, 0)
+        for source in self._sources.values():
+            view = source.view
+            source.taps = tuple(tap for tap, left in work if tap.is_about(view.name, view.port, view.labels, left))
+            source.of_messages = tuple(tap for tap in source.taps if tap.request.point != "refused")
 
     # -- what passes ---------------------------------------------------------------------------------------------
 
-    def message(
+    def looked_at(self, name: str, judge: Judge) -> Judge:
+        """
+        Return a decision that is followed by a look at the message. A look raises nothing, and changes nothing about
+        the message.
+
+        @param name: that of a source of L{use}.
+        """
+        source, clock, looking, message = self._sources[name], self._clock, self._time, self._message
+
+        def judged(head: Head, admission: Admission, body: bytes, receipt: Receipt) -> Accepted | Dropped | Refused:
+            verdict = judge(head, admission, body, receipt)
+            # Who reports what is refused says so.
+            if type(verdict) is not Refused:
+                # Asked once for all taps: most messages of a busy receiver end here.
+                if clock() < looking.none_before:
+                    source.passed += 1
+                else:
+                    message(source, head, admission, body, receipt, verdict)
+            return verdict
+
+        return judged
+
+    def _message(
         self,
-        source: str,
+        source: _TappedSource,
         head: Head,
         admission: Admission,
         body: bytes,
         receipt: Receipt,
-        verdict: Accepted | Dropped | Refused,
+        verdict: Accepted | Dropped,
     ) -> None:
-        """Show a message to those who want to see it. Nothing is raised, and nothing about the message changes."""
-        if isinstance(verdict, Refused):
-            return  # who reports it says so
-        # Asked once for all taps: most messages of a busy receiver end here.
         if not self._time.begin():
-            if source in self._passed:
-                self._passed[source] += 1
+            source.passed += 1
             return
         view: _MaskedView | None = None
-        for tap in self._taps_of_messages.get(source, ()):
-            tap.counts.seen += 1
+        for tap in source.of_messages:
+            tap.counted.seen += 1
             if self._time.is_over():
                 # Each tap may look at another point, which takes time of its own.
-                tap.counts.not_looked_at += 1
+                tap.counted.not_looked_at += 1
                 continue
             try:
                 if view is None:
-                    shown = self._views[source].view(head, admission, body, receipt, verdict)
-                    view = _MaskedView(shown, self.masks)
-                self._look(tap, source, view, receipt)
+                    view = _MaskedView(source.view.view(head, admission, body, receipt, verdict), self.masks)
+                self._look(tap, source.view.name, view, receipt)
             except Exception:
-                tap.counts.not_looked_at += 1
+                tap.counted.not_looked_at += 1
                 self._failed()
         self._time.end()
 
@@ -195,9 +231,9 @@ class Taps:
                 if not query.matches(judged):
                     return
             except TooMuchWork:
-                tap.counts.not_looked_at += 1
+                tap.counted.not_looked_at += 1
                 return
-        tap.counts.matched += 1
+        tap.counted.matched += 1
         if not tap.may_show(self._clock()):
             return
         row: dict[str, Any] = {"row": "message", "id": receipt.id, "at": receipt.received, "source": source}
@@ -217,7 +253,7 @@ class Taps:
         for tap in self.active:
             if tap.request.point != "refused" or not (source or _is_about_all(tap)):
                 continue
-            if source and tap not in self._taps_of.get(source, ()):
+            if source and (source not in self._sources or tap not in self._sources[source].taps):
                 continue
             row = {"reason": reason.word, "status": reason.status, "detail": detail, "peer": peer}
             row |= {"method": method[:64], "path": path[:2048], "source": source}
@@ -231,20 +267,20 @@ class Taps:
                 self._note(tap, row, {"row": "service", "at": self._wall_clock()})
 
     def _note(self, tap: Tap, row: dict[str, Any], head: dict[str, Any]) -> None:
-        tap.counts.seen += 1
+        tap.counted.seen += 1
         if not self._time.begin():
-            tap.counts.not_looked_at += 1
+            tap.counted.not_looked_at += 1
             return
         try:
             shown = self.masks.masked(row)[0]
             query = tap.queries.filter
             if query is not None and not query.matches(shown):
                 return
-            tap.counts.matched += 1
+            tap.counted.matched += 1
             if tap.may_show(self._clock()):
                 tap.show(head | shown)
         except Exception:
-            tap.counts.not_looked_at += 1
+            tap.counted.not_looked_at += 1
             self._failed()
         finally:
             self._time.end()

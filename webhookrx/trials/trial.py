@@ -14,7 +14,7 @@ import msgspec
 
 from webhookrx.diagnostics import quoted
 from webhookrx.errors import BODY_TOO_LARGE, HEADERS_TOO_LARGE, STALE_SIGNATURE, TARGET_TOO_LONG
-from webhookrx.guard.bundle_judge import BundleJudge, EventJudge
+from webhookrx.guard.bundle_judge import BundleJudge
 from webhookrx.guard.guard import EARLY, Guard
 from webhookrx.guard.passage import Ending, Passage
 from webhookrx.http.answers import (
@@ -30,7 +30,7 @@ from webhookrx.http.answers import (
 )
 from webhookrx.http.body import DISCARDED_BODY
 from webhookrx.intake.head import Head
-from webhookrx.intake.judge import Accepted, Admission, Receipt, Refused, source_ip
+from webhookrx.intake.judge import Accepted, Admission, Judge, Receipt, Refused, source_ip
 from webhookrx.message.encoders import encode_line
 from webhookrx.message.message import Message
 from webhookrx.quantities import counted
@@ -96,7 +96,7 @@ class TrialSource(msgspec.Struct, frozen=True):
     """
 
     guard_at: Callable[[Callable[[], int]], Guard]
-    judge: EventJudge
+    judge: Judge
     by_path: Admission | Refused
     pattern: str
     limits: Limits
