@@ -199,7 +199,7 @@ class ReplaceTests(SynchronousTestCase):
         """One that finds no room by its estimated size is refused, and nothing is kept of it."""
         rig = Rig(self.old, max_bytes=1000)
         rig.threads[0].hold()
-        rig.write("1")
+        rig.write("x" * 1000)
         rig.chain.replace([self.new], ack="durable")
 
         self.assertRaises(NoRoom, rig.chain.write, make_message("x" * 1000), self.fail)

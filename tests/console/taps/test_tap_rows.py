@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from tests import examples  # noqa: F401
-from webhookrx.console.taps.tap_rows import MOST_ROW, read_row
+from webhookrx.console.taps.tap_rows import DEEPEST, MOST_ROW, read_row
 
 HEAD = '"row":"message","at":1'
 VALUES = st.recursive(
@@ -52,6 +52,13 @@ class RowTests(SynchronousTestCase):
             took.append(min(timeit(lambda sent=sent: read_row(sent, "fra-1"), number=1) for _ in range(5)))  # type: ignore[misc]
         self.assertLess(max(took), 0.025)
 
+    def test_depth(self) -> None:
+        """A row may nest as deep as a message of a body can, and brackets in texts are no levels."""
+        texts = json.dumps(["[{" * 300, '"[' * 300, "\\"]).encode()
+        for output in (b"[" * (DEEPEST - 1) + b"]" * (DEEPEST - 1), texts, b"[" + b"[]," * 300 + b"{}]"):
+            row = b'{%s,"output":%s}' % (HEAD.encode(), output.replace(b" ", b""))
+            self.assertIsNotNone(read_row(row, "fra-1"))
+
     def test_no_row(self) -> None:
         """What is no row is not shown: of other kinds or types, naming its router, not UTF-8, too deep or too long."""
         for row in (
@@ -68,7 +75,9 @@ class RowTests(SynchronousTestCase):
             b'{"row":"message","at":1,"source":1}',
             b'{%s,"output":"\xff"}' % HEAD.encode(),
             b'{%s,"output":"\\ud800"}' % HEAD.encode(),
-            b'{%s,"output":%s%s}' % (HEAD.encode(), b"[" * 5000, b"]" * 5000),
+            b'{%s,"output":%s%s}' % (HEAD.encode(), b"[" * DEEPEST, b"]" * DEEPEST),
+            b'{%s,"output":%s"\\\\\\"]]]"%s}' % (HEAD.encode(), b'{"[":' * DEEPEST, b"}" * DEEPEST),
+            b'{%s,"output":%s%s}' % (HEAD.encode(), b"[" * 200_000, b"]" * 200_000),
             b'{%s,"output":"%s"}' % (HEAD.encode(), b"x" * MOST_ROW),
         ):
             with self.subTest(row=row[:60]):

@@ -4,13 +4,19 @@ Rows that routers show: read as whatever somebody with a router's certificate ma
 
 from __future__ import annotations
 
+from itertools import accumulate
 from typing import Annotated, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
+from webhookrx.intake.json_body import MAX_DEPTH, count_brackets
+
 MOST_ROW: Final = 512 * 1024
 """Bytes of a row. A router shows 64 KiB of a message at each of two points, which escapes make longer."""
+
+DEEPEST: Final = 2 * MAX_DEPTH
+"""Levels of arrays and objects in a row: those of a body, and what a message has around it."""
 
 BYTES_A_SECOND: Final = 512 * 1024
 """Bytes of rows of one tap that are read in a second: the worst of so many take some milliseconds."""
@@ -74,7 +80,19 @@ def read_row(row: bytes, router: str) -> msgspec.Raw | None:
         line = msgspec.json.format(row, indent=-1)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
-    if head.router is not msgspec.UNSET:
+    # How deep these go by themselves depends on the interpreter.
+    if head.router is not msgspec.UNSET or (count_brackets(row, DEEPEST) > DEEPEST and _depth(row) > DEEPEST):
         return None
     encoded = b'{"router":%s,%s' % (msgspec.json.encode(router), line[1:])
     return msgspec.Raw(encoded) if len(encoded) <= MOST_ROW else None
+
+
+_STEPS: Final = bytes.maketrans(b"[{]}", b"\x01\x01\xff\xff")
+_NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[{]}"))
+
+
+def _depth(row: bytes) -> int:
+    """Return how deep arrays and objects nest in JSON whose syntax is right, without a value made of each."""
+    without_escapes = row.replace(b"\\\\", b"").replace(b'\\"', b"")
+    without_strings = b"".join(without_escapes.split(b'"')[::2])
+    return max(accumulate(memoryview(without_strings.translate(_STEPS, _NO_BRACKETS)).cast("b")), default=0)
