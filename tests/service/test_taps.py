@@ -8,6 +8,7 @@ import json
 from types import SimpleNamespace
 from typing import Any
 
+from twisted.internet.task import Clock
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_TOKEN, CantTap, GateIsClosed
@@ -45,7 +46,7 @@ class MaskTests(SynchronousTestCase):
         """A console only adds names to those that are masked anyway, and a reload changes them for taps that run."""
         traffic: Any = SimpleNamespace(watch_refusals=None)
         reactor = SimpleNamespace(callFromThread=lambda call, *arguments: call(*arguments))
-        taps = LocalTaps(reactor, traffic)
+        taps = LocalTaps(reactor, traffic, Clock().seconds)
         shown = []
         tap = None
         for masks in ((), ("Peer", "METHOD"), ("peer",), ()):

@@ -58,6 +58,6 @@ class ConsolePreviewTests(SynchronousTestCase):
         found = self.call("POST", "/rules:files", {"rule": elsewhere})
         self.assertEqual(found["counts"], {"/etc/passwd": {"not_allowed": 1}, "/etc/none": {"not_allowed": 1}})
         self.call("POST", "/rules", rule)
-        wait_until(lambda: self.shown()["status"] == "BLOCKED", f"it waits for files: {self.router.log()}")
+        wait_until(lambda: self.shown().get("status") == "BLOCKED", f"it waits for files: {self.router.log()}")
         found = self.call("POST", "/rules:preview", {"rule": rule, "replaces": "tls"})
         self.assertTrue(found["gates"][0]["closed"])

@@ -182,7 +182,7 @@ class ConsoleTapTests(SynchronousTestCase):
         rule = {"name": "tls", "protocol": "HTTPS", "port": free_port(), "key_file": key, "cert_file": cert}
         self.call("POST", "/rules", rule)
         self.assertEqual(tap.row("end")["why"], "It has ended at all routers.")
-        wait_until(lambda: self.shown()["status"] == "BLOCKED", "its gate is closed")
+        wait_until(lambda: self.shown().get("status") == "BLOCKED", "its gate is closed")
         status, _, content = self.console.call("POST", "/taps", {}, authorization=f"Bearer {self.tap_token}")
         problem = json.loads(content)
         self.assertEqual((status, problem["code"]), (409, "reload_gate_closed"))

@@ -63,7 +63,7 @@ class ServiceTaps:
         from webhookrx.tapping.taps import MOST_TAPS, Taps
 
         if self._lines is None:
-            self._lines = Taps()
+            self._lines = Taps(self._clock)
         if len(self._lines.active) >= MOST_TAPS:
             raise CantTap(f"{MOST_TAPS} taps of the log run already.", "too_many_taps")
         tap = Tap(request, self._clock(), lambda: self._reactor.callFromThread(deliver, tap))

@@ -35,11 +35,13 @@ class LocalTaps:
     The taps of the sources of this process. Without any, nothing of it is called and next to nothing is imported.
 
     @param reactor: whose thread takes the rows of taps.
+    @param clock: seconds on the monotonic clock.
     """
 
-    def __init__(self, reactor: Any, traffic: TrafficLog) -> None:
+    def __init__(self, reactor: Any, traffic: TrafficLog, clock: Callable[[], float] = time.monotonic) -> None:
         self._reactor = reactor
         self._traffic = traffic
+        self._clock = clock
         self._taps: Taps | None = None
         self._settings: Settings | None = None
         self._roots: Mapping[str, RootResource] = {}
@@ -67,11 +69,11 @@ class LocalTaps:
         from webhookrx.tapping.taps import MOST_TAPS, Taps
 
         if self._taps is None:
-            self._taps = Taps()
+            self._taps = Taps(self._clock)
             self._taps.problem = _look_failed
         if len(self._taps.active) >= MOST_TAPS:
             raise CantTap(f"{MOST_TAPS} taps run already.", "too_many_taps")
-        tap = Tap(request, time.monotonic(), lambda: self._reactor.callFromThread(deliver, tap))
+        tap = Tap(request, self._clock(), lambda: self._reactor.callFromThread(deliver, tap))
         self._use_settings(self._taps)
         self._taps.add(tap)
         self._settle()
