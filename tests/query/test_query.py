@@ -13,7 +13,7 @@ from twisted.trial.unittest import SynchronousTestCase
 
 from tests.query.queries import RECORDS, TREES, naive, text_of_tree
 from webhookrx.query import QueryTooCostly, parse, query
-from webhookrx.query.query import MOST_WORK
+from webhookrx.query.query import MOST_WORK, most_work
 from webhookrx.work import Work
 
 LONG = "x" * 5_000
@@ -137,3 +137,30 @@ class ManyTextsTests(SynchronousTestCase):
         large = " OR ".join(f"a =~ '(z?){{900}}{number}'" for number in range(100))
         self.assertRaises(QueryTooCostly, parse(large).matches, {"a": "z" * 2_000})
         self.assertRaises(QueryTooCostly, parse("a =~ '(z?){900}y'").matches, {"a": "z" * 200_000})
+
+
+class MostWorkTests(SynchronousTestCase):
+    """What a query takes at most."""
+
+    def test_no_record_takes_more(self) -> None:
+        """A record of single values takes no more than what was told, and some take nearly as much."""
+        for text in (
+            "a = x",
+            "a =~ '^x+y$' AND b !* y",
+            "a IN (x, 10.0.0.0/8, 10.1.0.0/16)",
+            "NOT (a == x OR b EXISTS)",
+        ):
+            query = parse(text)
+            most = most_work(query, 1000)
+            assert most is not None
+            for value in ("x" * 1000, "x", "ß" * 1000, 7):
+                work = Work(most)
+                query.decide({"a": value, "b": value}, work)
+            self.assertGreaterEqual(work.left, 0)
+        work = Work(1_000_000)
+        parse("a = y").decide({"a": "ß" * 1000}, work)
+        self.assertEqual(most_work(parse("a = y"), 1000), 1_000_000 - work.left)
+
+    def test_any_field(self) -> None:
+        """With all fields it depends on how many there are."""
+        self.assertIsNone(most_work(parse("a = x OR @ANY = y"), 1000))

@@ -13,6 +13,7 @@ from webhookrx.diagnostics import nearest, quoted
 from webhookrx.errors import ConfigError
 from webhookrx.management.alarm_rules import DEFAULT_SECONDS, LONGEST_FOR, AlarmRule
 from webhookrx.quantities import format_duration, parse_duration
+from webhookrx.query.known_fields import unknown_fields
 from webhookrx.query.query import parse
 from webhookrx.query.query_lexer import QueryError
 
@@ -59,10 +60,6 @@ def _one_of(value: str, words: Collection[str]) -> str:
     if value in words:
         return value
     raise ConfigError(f"{quoted(value)} is not one of {', '.join(words)}. {nearest(value, words)}".strip())
-
-
-def _is_among(field: str, known: Collection[str]) -> bool:
-    return field in known or any(each.endswith(".KEY") and field.startswith(each.removesuffix("KEY")) for each in known)
 
 
 class _AlarmItem:
@@ -151,9 +148,8 @@ class _AlarmItem:
         except QueryError as error:
             self._error("when", error.problem)
             return
-        for use in query.fields:
-            if not _is_among(use.field, known):
-                self._error("when", f"{quoted(use.field)} in column {use.column} is not one of {', '.join(known)}.")
+        for use in unknown_fields(query, known):
+            self._error("when", f"{quoted(use.field)} in column {use.column} is not one of {', '.join(known)}.")
 
     def _required(self, key: str) -> str | None:
         if self._text(key):

@@ -7,7 +7,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any, Final
 
-from webhookrx.console import about_routes
+from webhookrx.console import about_routes, query_routes
 from webhookrx.console.activity_routes import ROUTES as ACTIVITY
 from webhookrx.console.alarms import alarm_routes, target_routes
 from webhookrx.console.api.openapi import describe
@@ -48,6 +48,7 @@ CONSOLE_ROUTES: Final[tuple[ApiRoute, ...]] = (
     *reach_routes.ROUTES,
     *preview_routes.ROUTES,
     *trial_routes.ROUTES,
+    *query_routes.ROUTES,
     *completion_routes.ROUTES,
     *tap_routes.ROUTES,
     *alarm_routes.ROUTES,

@@ -121,6 +121,18 @@ def compile_tree(node: Node) -> Decide:
     return decide
 
 
+def most_work(query: Query, longest: int) -> int | None:
+    """
+    Return the most units that a query takes for a record whose fields are single values; None where that can't be told.
+
+    @param longest: characters of a value, up to L{_SHORT}.
+    """
+    terms = [term for term in terms_of(query.tree) if isinstance(term, Term)]
+    if any(term.path is None for term in terms):
+        return None
+    return sum(_TERM + _BYTES * longest * term.predicate.cost for term in terms)
+
+
 _encode: Final = msgspec.json.Encoder(enc_hook=dict).encode
 
 
@@ -313,9 +325,13 @@ def _holds_for_any(term: Term, texts: _Texts, work: Work) -> bool:
     return False
 
 
+_BYTES: Final = 3
+"""Bytes of a character at most, with which a text is counted that has others than ASCII."""
+
+
 def _bytes(text: str) -> int:
     """Return how many bytes a text has at most, without counting them."""
-    return len(text) if text.isascii() else 3 * len(text)
+    return len(text) if text.isascii() else _BYTES * len(text)
 
 
 def _spend(work: Work, units: int) -> None:

@@ -252,6 +252,11 @@ class AnalyticsPageTests(PageCase):
         self.assertIn('aria-invalid="true"', html)
         self.assertNotIn("hx-get", html)
 
+        for query, told in (("name = a", 'column 1: "name" is not one of'), (",".join(["@ANY!*qq"] * 900), "too much")):
+            response = self.page(422, query=query)
+            self.assertIn(told, self.shown(response))
+            self.assertIn(b'aria-invalid="true"', response.body)
+
     def test_wrong_question(self) -> None:
         """What the API refuses is told once, by its own sentence."""
         self.assertIn("measure", self.shown(self.part("counts", 400, measure="x")))

@@ -303,14 +303,3 @@ class PushTests(RulesCase):
         self.assertEqual({"b", "c"}, {entry["name"], older["name"]})
         for number in ("2", "x", "9999999999999999"):
             self.assertEqual(404, self.call("GET", f"/revisions/{number}").status, number)
-
-
-class QueryTests(RulesCase):
-    """C{/queries:check}."""
-
-    def test_verdicts(self) -> None:
-        """A query is told with its fields, and a text that is none with the place of the mistake."""
-        found = self.call("POST", "/queries:check", {"text": "label.site = fra"}).facts
-        self.assertEqual((True, [{"field": "label.site", "column": 1}]), (found["valid"], found["fields"]))
-        found = self.call("POST", "/queries:check", {"text": "a =\n b ="}).facts
-        self.assertEqual((False, 2), (found["valid"], found["line"]))

@@ -13,6 +13,7 @@ from msgspec import Meta
 from webhookrx.config.alarm_items import AlarmWords, read_alarm
 from webhookrx.config.option_reader import Origin, Problems, RawAlarm, RawValue
 from webhookrx.console.api.problems import INVALID, ApiProblem, findings_of
+from webhookrx.console.counts.connector_queries import CONNECTOR_FIELDS
 from webhookrx.diagnostics import Diagnostic, diagnose
 from webhookrx.management.agent_protocol import REPORT_INTERVAL
 from webhookrx.management.alarm_rules import BUILT_IN_KINDS, DEFAULT_SECONDS, AlarmRule
@@ -20,21 +21,13 @@ from webhookrx.quantities import format_duration
 from webhookrx.query import QueryError, line_and_column, parse
 from webhookrx.router.rules.selectors import METADATA, PLAIN_FIELDS
 
-_CONNECTOR: Final = ("type", "name", "port", "labels.KEY")
-_OF_CONNECTORS: Final = (
-    "rule",
-    *(f"connector.{field}" for field in _CONNECTOR),
-    *(f"meta.connector.{field}" for field in _CONNECTOR),
-    "router",
-    "label.KEY",
-)
 _OF_ROUTERS: Final = (*PLAIN_FIELDS, "label.KEY", "host_name", *(f"meta.{name}" for name in METADATA))
 
 FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(BUILT_IN_KINDS, _OF_ROUTERS),
-    "silent": ("sender", *_OF_CONNECTORS),
-    "refused": ("reason", *_OF_CONNECTORS),
-    "certificate": _OF_CONNECTORS,
+    "silent": ("sender", *CONNECTOR_FIELDS),
+    "refused": ("reason", *CONNECTOR_FIELDS),
+    "certificate": CONNECTOR_FIELDS,
     "spool": (*_OF_ROUTERS, "observer"),
 }
 """The fields that the query of an alarm of each kind may test: those of selectors, or those of analytics."""

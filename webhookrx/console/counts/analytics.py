@@ -5,7 +5,7 @@ Analytics: sums of what was counted, by time and by the value of a label.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal, TypeAlias
 
 import msgspec
@@ -119,10 +119,9 @@ def read_counts(
         known = 0
         values: dict[str, int] = {}
         places: dict[int, int] = {}
-        for each in read_series(db, of_routers=of_routers):
-            limit.check()
+        for each, is_wanted in matching_series(db, asked.query, asked.by, limit):
             known += 1
-            if not asked.query.text or _matches(asked.query, each):
+            if is_wanted:
                 places[each.number] = values.setdefault(_value(each.labels, asked.by), len(values))
         step = _step(asked, len(places), known, now, steps)
         wanted = WantedSums(of_routers, step, asked.start, asked.end, places, known)
@@ -143,9 +142,8 @@ def read_last(db: sqlite3.Connection, query: Query, by: str, limit: TimeLimit) -
     found: dict[str, float] = {}
     series = 0
     with limit.bounds(db):
-        for each in read_series(db, of_routers=needs_routers(query, by)):
-            limit.check()
-            if not query.text or _matches(query, each):
+        for each, is_wanted in matching_series(db, query, by, limit):
+            if is_wanted:
                 series += 1
                 value = _value(each.labels, by)
                 found[value] = max(found.get(value, 0.0), each.last)
@@ -153,6 +151,20 @@ def read_last(db: sqlite3.Connection, query: Query, by: str, limit: TimeLimit) -
     groups = [CountGroup(value, last, {}) for last, value in ordered[:MOST_GROUPS]]
     groups += [CountGroup(OTHER_VALUES, last, {}) for last, _ in ordered[MOST_GROUPS : MOST_GROUPS + 1]]
     return CountAnswer(ROLLUP_STEPS[-1], series, groups)
+
+
+def matching_series(
+    db: sqlite3.Connection, query: Query, by: str, limit: TimeLimit
+) -> Iterator[tuple[KnownSeries, bool]]:
+    """
+    Yield all series that have the labels which are asked for, and whether a query matches each.
+
+    @raise ConfigError: the query has too much to do with a label.
+    @raise webhookrx.console.counts.count_reading.TookTooLong: the time is over.
+    """
+    for each in read_series(db, of_routers=needs_routers(query, by)):
+        limit.check()
+        yield each, not query.text or _matches(query, each)
 
 
 def _step(asked: CountRange, wanted: int, known: int, now: int, steps: Sequence[RollupStep]) -> RollupStep:

@@ -25,11 +25,12 @@ from webhookrx.console.counts.analytics import (
     read_last,
 )
 from webhookrx.console.counts.analytics_csv import csv_of
+from webhookrx.console.counts.connector_queries import connector_query
 from webhookrx.console.counts.count_reading import TimeLimit, TookTooLong
 from webhookrx.errors import ConfigError
 from webhookrx.management.rollups import ROLLUP_STEPS, RollupStep
 from webhookrx.message.fields import split_path
-from webhookrx.query import Query, QueryError, parse
+from webhookrx.query import Query, QueryError
 
 LAST_DAY: Final = 86_400
 """Seconds before C{to} at which a call without C{from} begins."""
@@ -151,15 +152,20 @@ async def _answered(call: ApiCall, shown: Callable[[CountAnswer], AnalyticsAnswe
     except ConfigError as error:
         raise ApiProblem(BAD_CALL, error.problem) from error
     except TookTooLong:
-        sentence = (
-            f"It took longer than {LONGEST_QUESTION:.0f} s; ask for a shorter time, a longer step, fewer series, or by "
-            "labels without the router."
-        )
-        raise ApiProblem(BUSY, sentence, headers=(("Retry-After", "30"),)) from None
+        raise took_too_long() from None
     if not as_csv:
         return Answer(content)
     named = ("Content-Disposition", 'attachment; filename="analytics.csv"')
     return Answer(content, content_type=f"{CSV_TYPE}; charset=utf-8", headers=(named,))
+
+
+def took_too_long() -> ApiProblem:
+    """Return the problem of a question that took longer than L{LONGEST_QUESTION}."""
+    sentence = (
+        f"It took longer than {LONGEST_QUESTION:.0f} s; ask for a shorter time, a longer step, fewer series, or by "
+        "labels without the router."
+    )
+    return ApiProblem(BUSY, sentence, headers=(("Retry-After", "30"),))
 
 
 def _reading(
@@ -189,7 +195,7 @@ def _checked(asked: TopQuery) -> Query:
     except ValueError as error:
         raise ApiProblem(BAD_CALL, f"by: {error}") from error
     try:
-        return parse(asked.query)
+        return connector_query(asked.query)
     except QueryError as error:
         raise ApiProblem(BAD_CALL, f"query: {error}") from error
 

@@ -10,7 +10,7 @@ from webhookrx.console.api.principal import Permission
 from webhookrx.console.pages.analytics_parts import PARTS, AnalyticsPart, part_of
 from webhookrx.console.pages.analytics_question import CUSTOM, LABELS, MEASURES, SPANS, STEPS, AnalyticsQuestion
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
-from webhookrx.console.rules.routes import QueryVerdict
+from webhookrx.console.query_routes import QueryVerdict
 
 NUMBERS: Final = "numbers"
 """Which part is wanted at once, such as C{counts}; C{all} for every one, which needs no script."""
@@ -49,7 +49,8 @@ async def show_analytics(call: PageCall) -> PageAnswer:
 
 
 def _no_query(verdict: QueryVerdict) -> str:
-    return f"Line {verdict.line}, column {verdict.column}: {verdict.problem}"
+    place = f"Line {verdict.line}, column {verdict.column}: " if verdict.line else ""
+    return place + verdict.problem
 
 
 ROUTES: Final = (PageRoute("GET", "/analytics", Permission.VIEW, show_analytics),)

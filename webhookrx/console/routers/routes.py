@@ -4,7 +4,7 @@ The routes of routers and their enrolments.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
@@ -32,7 +32,8 @@ from webhookrx.console.routers.shown import (
 from webhookrx.console.turns import in_turns
 from webhookrx.errors import ConfigError
 from webhookrx.management.agent_protocol import ConnectorState, ReloadCommand
-from webhookrx.query import QueryError, QueryTooCostly, parse
+from webhookrx.query import Query, QueryError, QueryTooCostly, parse
+from webhookrx.regex import RegexTooCostly
 from webhookrx.router.rules.rule import check_label, check_name
 
 _RELOAD_TIME: Final = 30.0
@@ -117,11 +118,24 @@ async def matching_routers(call: ApiCall) -> AsyncIterator[EnrolledRouter]:
     text = call.query.query
     try:
         query = parse(text)
-        async for each in in_turns(call.console.reactor, tuple(_fleet(call).registry)):
-            if not text or query.matches(each.record):
+        async for each, is_wanted in decided_routers(call.console.reactor, query, tuple(_fleet(call).registry)):
+            if is_wanted:
                 yield each
-    except (QueryError, QueryTooCostly) as error:
+    except (QueryError, QueryTooCostly, RegexTooCostly) as error:
         raise ApiProblem(INVALID, str(error)) from None
+
+
+async def decided_routers(
+    reactor: Any, query: Query, routers: Sequence[EnrolledRouter]
+) -> AsyncIterator[tuple[EnrolledRouter, bool]]:
+    """
+    Yield routers, and whether a query matches each.
+
+    @raise QueryTooCostly: it takes too much work.
+    @raise RegexTooCostly: the same, for one of its regular expressions.
+    """
+    async for each in in_turns(reactor, routers):
+        yield each, not query.text or query.matches(each.record)
 
 
 async def list_routers(call: ApiCall) -> ShownRouters:

@@ -1,11 +1,11 @@
 """
-The routes of rules: one at a time, all of them as a file, their history, and whether a text is a query.
+The routes of rules: one at a time, all of them as a file, and their history.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 import msgspec
 from msgspec import Meta
@@ -27,11 +27,9 @@ from webhookrx.console.rules.rulebook import PushRequest
 from webhookrx.console.rules.saved import SavedRule
 from webhookrx.management.rule_changes import ListedRule, PushOutcome, RuleList
 from webhookrx.management.rule_documents import rules_yaml
-from webhookrx.query import QueryError, format_tree, line_and_column, parse, plain_tree
 from webhookrx.typed_yaml import LARGEST
 
 _NOT_IN_YAML: Final = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
-_LONGEST_QUERY: Final = 8192
 
 
 class PushQuery(msgspec.Struct, frozen=True):
@@ -42,30 +40,6 @@ class PushQuery(msgspec.Struct, frozen=True):
     take_over: bool = False
     dry_run: bool = False
     note: Annotated[str, Meta(max_length=500)] = ""
-
-
-class QueryText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A text that may be a query."""
-
-    text: Annotated[str, Meta(max_length=_LONGEST_QUERY)]
-    about: Literal["routers", "messages", "connectors"] = "routers"
-
-
-class QueryVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """
-    Whether a text is a query: what C{webhookrx query check --json} says.
-
-    @ivar problem: what is wrong, at a line and column of the text.
-    """
-
-    valid: bool
-    text: str
-    normalized: str = ""
-    fields: tuple[dict[str, Any], ...] = ()
-    tree: Any = None
-    line: int = 0
-    column: int = 0
-    problem: str = ""
 
 
 def _may_edit(call: ApiCall) -> None:
@@ -169,17 +143,6 @@ async def _roll_back_all(call: ApiCall) -> Answer:
     )
 
 
-async def _check_query(call: ApiCall) -> QueryVerdict:
-    text: str = call.body.text
-    try:
-        query = parse(text)
-    except QueryError as error:
-        line, column = line_and_column(text, error.column)
-        return QueryVerdict(False, text, line=line, column=column, problem=error.problem)
-    fields = tuple({"field": use.field, "column": use.column} for use in query.fields)
-    return QueryVerdict(True, text, format_tree(query.tree), fields, plain_tree(query.tree))
-
-
 ROUTES: Final = (
     ApiRoute("GET", "/rules", Permission.VIEW, _list, "All rules.", answer=RuleList),
     ApiRoute(
@@ -252,15 +215,5 @@ ROUTES: Final = (
         _roll_back_all,
         "Make all rules what they were at a revision; with `If-Match` only those of a revision that was read.",
         answer=RuleList,
-    ),
-    ApiRoute(
-        "POST",
-        "/queries:check",
-        Permission.VIEW,
-        _check_query,
-        "Whether a text is a query, and which fields it asks for.",
-        request=QueryText,
-        answer=QueryVerdict,
-        safe=True,
     ),
 )

@@ -74,6 +74,13 @@ def step_problems(step: Step, number: int) -> list[Diagnostic]:
     return problems
 
 
+def query_problems(text: str) -> list[Diagnostic]:
+    """Return the errors and warnings of a query on messages; their paths are empty."""
+    problems = StepProblems()
+    _compile_condition(text, (), problems)
+    return problems
+
+
 def changes_below(step: Step, fields: tuple[str, ...]) -> bool:
     """
     Tell whether a step may change some fields or their members, Classify and Parse apart.
