@@ -12,6 +12,8 @@ from html.parser import HTMLParser
 from types import SimpleNamespace
 from typing import Any
 
+from markupsafe import escape
+
 from tests.console.oidc.issuing import SECRET, SignOnCase
 from tests.console.pages.paging import PageCase
 from tests.console.people.test_people import PASSWORD
@@ -342,6 +344,31 @@ class KeptTests(SettingsCase):
         self.assertIn("x" * 200, response.body.decode())
         self.assertEqual(400, self.post("/settings/masks", {"names": "x", "etag": "<b>"}, **self.mine).status)
         self.assertEqual(400, self.post("/settings/masks", {"names": "x"}, **self.mine).status)
+
+    def test_several_names_in_a_line(self) -> None:
+        """A line that may be several names is refused at the field, and nothing is saved; what was typed stays."""
+        for line in ("iban dob", "iban,dob", "iban;dob", "iban\tdob", '"iban", "dob"', '"iban', 'iban"', "iban,"):
+            response = self.post("/settings/masks", {"names": f"phone\n{line}", "etag": "g0"}, **self.mine)
+            self.assertEqual(422, response.status, line)
+            self.assertIn("It has a space, comma, semicolon or quote. Write one name a line", self.shown(response))
+            field = Fields(response).found["names"]
+            self.assertEqual(("true", "names-about"), (field["aria-invalid"], field["aria-describedby"]))
+            self.assertIn(f">phone\n{escape(line)}</textarea>", response.body.decode())
+        self.assertEqual((), self.console.live.masks.names)
+
+    def test_quoted_names(self) -> None:
+        """A name with a space, comma or quote in it is typed and shown in quotes, so that it is seen to be one."""
+        typed = '"full name"\n"a, b"\n"say ""x"""\niban'
+        response = self.post("/settings/masks", {"names": f'{typed}\n"IBAN"', "etag": "g0"}, **self.mine)
+        self.assertEqual(303, response.status)
+        self.assertEqual(("full name", "a, b", 'say "x"', "iban"), self.console.live.masks.names)
+        page = self.get("/settings/masks", **self.mine)
+        self.assertIn(f">{escape(typed)}</textarea>", page.body.decode())
+        vera = self.get("/settings/masks", **self.sign_in("vera", "viewer", False))
+        self.assertIn('"full name" "a, b" "say ""x""" iban', self.shown(vera))
+        response = self.post("/settings/masks", {"names": '"  "', "etag": "g1"}, **self.mine)
+        self.assertEqual(422, response.status)
+        self.assertIn("Name 1 is empty", self.shown(response))
 
     def test_conflict(self) -> None:
         """Of two who save, the second sees what the first has saved, and may save over it."""

@@ -4,10 +4,11 @@ The settings that admins change while the console runs: masks, and for how long 
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final, NamedTuple
 
 from webhookrx.console.api.principal import Permission
-from webhookrx.console.api.problems import STALE, ApiProblem
+from webhookrx.console.api.problems import INVALID, STALE, ApiFinding, ApiProblem
 from webhookrx.console.own_settings.setting_types import (
     BOUNDS,
     LEAST_AUDITED,
@@ -23,6 +24,10 @@ from webhookrx.console.pages.settings_tabs import errors_at, settings_page
 
 _MASKS: Final = "/settings/masks"
 _RETENTION: Final = "/settings/retention"
+
+_QUOTED: Final = re.compile(r'"((?:[^"]|"")*)"')
+_MAY_BE_SEVERAL: Final = re.compile(r'[\s,;"]')
+"""In a line, it may stand between names. A member may have it in its name, too: then the line is in quotes."""
 
 
 class KeptField(NamedTuple):
@@ -64,8 +69,8 @@ async def show_masks(call: PageCall) -> PageAnswer:
 async def save_masks(call: PageCall) -> PageAnswer:
     """Save the masks."""
     typed = call.form.text("names")
-    names = [line.strip() for line in typed.split("\n") if line.strip()]
     try:
+        names = _names(_lines(typed))
         await call.api("PUT", _MASKS, {"names": names}, if_match=call.form.text("etag"))
     except ApiProblem as problem:
         # Who saves once more has seen what is there.
@@ -79,15 +84,16 @@ async def _masks(
 ) -> Page:
     answer = await call.api("GET", _MASKS)
     masks: MaskSetting = answer.body
-    lines = [] if typed is None else [line.strip() for line in typed.split("\n") if line.strip()]
+    lines = _lines(typed or "")
+    names = [_line(name) for name in masks.names]
     errors = [
         f"“{lines[int(each.path[1])]}”: {each.sentence}"
         for each in (problem.findings if problem else ())
         if each.path[:1] == ("names",) and len(each.path) == 2
     ]
     values = {
-        "names": masks.names,
-        "typed": "\n".join(masks.names) if typed is None else typed,
+        "names": names,
+        "typed": "\n".join(names) if typed is None else typed,
         "etag": answer.etag if etag is None else etag,
         "errors": errors,
         "most": MOST_MASKS,
@@ -95,6 +101,38 @@ async def _masks(
         "is_stale": problem is not None and problem.kind is STALE,
     }
     return settings_page(call, "settings_masks.html", values, problem, _MASKS)
+
+
+def _lines(typed: str) -> list[str]:
+    return [line.strip() for line in typed.split("\n") if line.strip()]
+
+
+def _names(lines: list[str]) -> list[str]:
+    """
+    Return the names in lines, each of which is one: as it is, or in quotes, with each quote in it doubled.
+
+    @raise ApiProblem: a line without quotes may be several names; as one name, it would mask none of them.
+    """
+    quoted = [_QUOTED.fullmatch(line) for line in lines]
+    findings = [
+        ApiFinding(
+            "bad-value",
+            "error",
+            "It has a space, comma, semicolon or quote. Write one name a line; if all of this is one name, put it in "
+            'quotes, such as "full name".',
+            ("names", index),
+        )
+        for index, line in enumerate(lines)
+        if quoted[index] is None and _MAY_BE_SEVERAL.search(line)
+    ]
+    if findings:
+        raise ApiProblem(INVALID, findings=findings)
+    return [line if one is None else one[1].replace('""', '"') for line, one in zip(lines, quoted, strict=True)]
+
+
+def _line(name: str) -> str:
+    """Return a name as it is typed."""
+    return '"{}"'.format(name.replace('"', '""')) if _MAY_BE_SEVERAL.search(name) else name
 
 
 # -- retention ---------------------------------------------------------------------------------------------------
