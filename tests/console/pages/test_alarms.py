@@ -7,8 +7,10 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
+from urllib.parse import urlsplit
 
 from tests.console.pages.paging import PageCase
+from webhookrx.console.alarms.targets import ConsoleTarget
 from webhookrx.console.pages.alarms import is_about_rule, new_alarm_url
 from webhookrx.management.alarm_values import Fact
 from webhookrx.management.alarms import Alarms
@@ -330,6 +332,74 @@ class TargetTests(AlarmPageCase):
                 self.assertIn('role="alert"', response.body.decode())
                 self.assertNotIn("<script>alert", response.body.decode())
 
+    def test_in_form(self) -> None:
+        """An admin names a new target in the form of an alarm, which tells it, and loses nothing of what was typed."""
+        admin = self.sign_in("root", "admin", False)
+        page = self.get("/alarms:new?kind=silent", **admin).body.decode()
+        form = page[page.index('action="/alarms:new"') :]
+        self.assertNotIn('href="/alarm-targets"', form)
+        self.assertEqual(1, form.count('<button class="primary">'))
+        _value(form, "target_url")
+        typed = {**QUIET, "name": "quiet", "target_name": "ops", "target_url": self.URL}
+        response = self.post("/alarms:new", typed, **admin)
+        self.assertEqual((303, "/alarms/quiet?said=alarm-saved"), self.place(response))
+        self.assertEqual({"name": "quiet", **QUIET, "notify": "ops"}, self.document("quiet")["alarm"])  # type: ignore[index]
+        page = self.get("/alarms/quiet", **admin).body.decode()
+        self.assertIn('<option value="ops" selected>ops (https://alerts.example.com/***)', page)
+        self.assertNotIn("s3cret", page)
+        change = {**QUIET, "notify": "ops", "generation": "1", "target_name": "night", "target_url": self.URL}
+        self.assertEqual(303, self.post("/alarms/quiet", change, **admin).status)
+        self.assertEqual("night", self.document("quiet")["alarm"]["notify"])  # type: ignore[index]
+
+    def test_wrong_in_form(self) -> None:
+        """A new target that can't be made is told beside its fields, and the alarm is not saved; all stays as typed."""
+        admin = self.sign_in("root", "admin", False)
+        self.post("/alarm-targets", {"name": "ops", "url": self.URL}, **admin)
+        for name, url, status, words in (
+            ("a b", self.URL, 422, "A name has up to 63"),
+            ("", self.URL, 422, "A name has up to 63"),
+            ("night", "", 422, "It takes a URL"),
+            ("night", HOSTILE, 422, "A URL is up to"),
+            ("ops", "https://other.example.com/", 409, "There is a target ops already"),
+        ):
+            with self.subTest(name=name, url=url):
+                typed = {**QUIET, "name": "quiet", "target_name": name, "target_url": url}
+                response = self.post("/alarms:new", typed, **admin)
+                page = response.body.decode()
+                self.assertEqual(status, response.status)
+                self.assertIn("<details open>", page)
+                self.assertRegex(page, f'<p class="error">{words}')
+                self.assertIn("rule = hooks", _value(page, "when"))
+                self.assertIn(f'value="{name}"', _value(page, "target_name"))
+                self.assertNotIn("<script>alert", page)
+        self.assertIsNone(self.document("quiet"))
+        self.assertEqual(["alerts.example.com"], [_host(each) for each in self.console.alarms.telling.targets.values()])
+
+    def test_made_in_form(self) -> None:
+        """If the alarm alone is wrong, its target is made, which is said, and is chosen in the form."""
+        admin = self.sign_in("root", "admin", False)
+        typed = {**QUIET, "name": "quiet", "for": "soon", "target_name": "ops", "target_url": self.URL}
+        response = self.post("/alarms:new", typed, **admin)
+        page = response.body.decode()
+        self.assertEqual(422, response.status)
+        self.assertIn("The target ops is saved. The alarm is not saved yet.", self.shown(response))
+        self.assertIn('<option value="ops" selected>', page)
+        self.assertIn('value="soon"', _value(page, "for"))
+        self.assertIn('value=""', _value(page, "target_name"))
+        self.assertNotIn("s3cret", page)
+        response = self.post("/alarms:new", {**QUIET, "name": "quiet", "notify": "ops"}, **admin)
+        self.assertEqual(303, response.status)
+
+    def test_editor_in_form(self) -> None:
+        """Who is no admin names no target in the form of an alarm."""
+        page = self.get("/alarms:new?kind=silent", **self.mine)
+        self.assertIn("There is no target yet; admins name them.", self.shown(page))
+        self.assertNotIn("target_url", page.body.decode())
+        typed = {**QUIET, "name": "quiet", "target_name": "ops", "target_url": self.URL}
+        self.assertEqual(403, self.post("/alarms:new", typed, **self.mine).status)
+        self.assertIsNone(self.document("quiet"))
+        self.assertEqual({}, dict(self.console.alarms.telling.targets))
+
     def test_editor(self) -> None:
         """Who is no admin sees them, and changes none."""
         page = self.get("/alarm-targets", **self.mine)
@@ -343,6 +413,10 @@ def _value(page: str, name: str) -> str:
     found = re.search(rf'<input id="{name}"[^>]*>', page)
     assert found is not None, name
     return found[0]
+
+
+def _host(target: ConsoleTarget) -> str:
+    return urlsplit(target.target.url).netloc
 
 
 def _generation(listed: Any) -> tuple[int, str]:

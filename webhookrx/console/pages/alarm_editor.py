@@ -13,6 +13,7 @@ from webhookrx.console.alarms.alarm_routes import AlarmsPage
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import NOT_FOUND, STALE, ApiProblem
 from webhookrx.console.api.table import fits_path
+from webhookrx.console.pages.alarm_targets import NewTarget, new_target
 from webhookrx.console.pages.alarm_words import KIND, KINDS, STATE_BADGES
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.diffs import change_diff, document_diff
@@ -23,6 +24,7 @@ from webhookrx.console.store.history import HistoryEntry
 KEYS: Final = ("kind", "when", "for", "above", "expect_within", "notify")
 """What an alarm says, beside its name."""
 
+_NO_TARGET: Final = NewTarget()
 _STATES_SHOWN: Final = 20
 _CHANGES_A_PAGE: Final = 20
 
@@ -42,12 +44,13 @@ async def show_new(call: PageCall) -> PageAnswer:
 
 
 async def make_alarm(call: PageCall) -> PageAnswer:
-    """Make an alarm."""
+    """Make an alarm, and the target that its form names."""
     name, texts = call.form.text("name"), _texts(call.form)
+    target = await new_target(call)
     try:
-        await _save(call, name, texts, if_none_match="*")
+        await _save(call, name, texts, target, if_none_match="*")
     except ApiProblem as problem:
-        return await _form(call, name, texts, None, problem)
+        return await _form(call, name, texts, None, problem, target)
     return Redirect(_path(name), "alarm-saved")
 
 
@@ -58,14 +61,16 @@ async def show_alarm(call: PageCall) -> PageAnswer:
 
 
 async def change_alarm(call: PageCall) -> PageAnswer:
-    """Change an alarm, unless somebody else has in the meantime."""
+    """Change an alarm, unless somebody else has in the meantime; and make the target that its form names."""
     name, texts = call.path["name"], _texts(call.form)
+    generation = call.form.number("generation")
+    target = await new_target(call)
     try:
-        await _save(call, name, texts, if_match=f"g{call.form.number('generation')}")
+        await _save(call, name, texts, target, if_match=f"g{generation}")
     except ApiProblem as problem:
         if problem.kind is NOT_FOUND:
             raise
-        return await _form(call, name, texts, await _listed(call), problem)
+        return await _form(call, name, texts, await _listed(call), problem, target)
     return Redirect(_path(name), "alarm-saved")
 
 
@@ -127,9 +132,11 @@ async def _form(
     texts: Mapping[str, str],
     listed: ListedAlarm | None,
     problem: ApiProblem | None = None,
+    target: NewTarget = _NO_TARGET,
 ) -> Page:
     """
     @param listed: the alarm as it is now; None for a new one.
+    @param target: the one that was named in the form.
     """
     targets = (await call.api("GET", "/alarm-targets")).body.targets
     notify = [("", "nobody"), *((each.name, f"{each.name} ({each.url})") for each in targets)]
@@ -147,6 +154,7 @@ async def _form(
         "page": page,
         "kinds": KINDS,
         "notify": notify,
+        "target": target,
         "badges": STATE_BADGES,
         "errors": _errors(problem),
         "problem": problem,
@@ -181,8 +189,23 @@ async def _listed(call: PageCall) -> ListedAlarm:
 
 
 async def _save(
-    call: PageCall, name: str, texts: dict[str, str], *, if_match: str | None = None, if_none_match: str | None = None
+    call: PageCall,
+    name: str,
+    texts: dict[str, str],
+    target: NewTarget,
+    *,
+    if_match: str | None = None,
+    if_none_match: str | None = None,
 ) -> None:
+    """
+    Save an alarm. It tells the new target, if there is one, also in C{texts}.
+
+    @raise ApiProblem: it can't be saved, or the target could not be made.
+    """
+    if target.problem is not None:
+        raise target.problem
+    if target.made:
+        texts["notify"] = target.made
     # A name that can't be one in a path can't be one of an alarm either, which the API says best.
     path = _path(name) if name and fits_path(name) else "/alarms/-"
     await call.api("PUT", path, {**texts, "name": name}, if_match=if_match, if_none_match=if_none_match)

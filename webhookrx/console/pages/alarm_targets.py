@@ -1,17 +1,47 @@
 """
-The page of the targets of alarms, for admins.
+The page of the targets of alarms, for admins; and the target that the form of an alarm names.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from webhookrx.console.alarms.alarm_routes import AlarmsPage
 from webhookrx.console.api.principal import Permission
-from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
+from webhookrx.console.api.problems import CONFLICT, NOT_FOUND, ApiProblem
 from webhookrx.console.api.table import fits_path
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
+
+
+class NewTarget(NamedTuple):
+    """
+    A target that the form of an alarm names.
+
+    @ivar name: as it was typed; empty once it is made, as C{url} is.
+    @ivar made: its name, once it is made.
+    @ivar problem: why it is not.
+    """
+
+    name: str = ""
+    url: str = ""
+    made: str = ""
+    problem: ApiProblem | None = None
+
+
+async def new_target(call: PageCall) -> NewTarget:
+    """Make the target that the form of an alarm names, if it names one. One that is there keeps its URL."""
+    typed = NewTarget(call.form.text("target_name"), call.form.text("target_url"))
+    if not (typed.name or typed.url):
+        return typed
+    try:
+        targets = (await call.api("GET", "/alarm-targets")).body.targets
+        if any(each.name == typed.name for each in targets):
+            raise ApiProblem(CONFLICT, f"There is a target {typed.name} already: choose it, or write another name.")
+        await call.api("PUT", _path(typed.name), {"url": typed.url})
+    except ApiProblem as problem:
+        return typed._replace(problem=problem)
+    return NewTarget(made=typed.name)
 
 
 async def show_targets(call: PageCall) -> PageAnswer:
@@ -26,8 +56,7 @@ async def save_target(call: PageCall) -> PageAnswer:
     name = form.text("name")
     try:
         body = {"url": typed["url"], "built_in": typed["built_in"]}
-        # A name that can't be one in a path can't be one of a target either, which the API says best.
-        await call.api("PUT", f"/alarm-targets/{in_path(name) if name and fits_path(name) else '-'}", body)
+        await call.api("PUT", _path(name), body)
     except ApiProblem as problem:
         return await _page(call, typed, problem)
     return Redirect("/alarm-targets", "alarm-target-saved")
@@ -52,6 +81,11 @@ async def _page(call: PageCall, typed: dict[str, Any], problem: ApiProblem | Non
     values = {"targets": targets, "users": users, "typed": typed, "problem": problem}
     status, headers = (200, ()) if problem is None else (problem.kind.status, problem.headers)
     return Page("alarm_targets.html", values, status, headers)
+
+
+def _path(name: str) -> str:
+    # A name that can't be one in a path can't be one of a target either, which the API says best.
+    return f"/alarm-targets/{in_path(name) if name and fits_path(name) else '-'}"
 
 
 ROUTES: Final = (
