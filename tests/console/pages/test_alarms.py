@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 from tests.console.pages.paging import PageCase
 from webhookrx.console.alarms.targets import ConsoleTarget
@@ -261,6 +261,21 @@ class OfRuleTests(AlarmPageCase):
         self.assertIn("<html", self.get("/alarms:of-rule?rule=hooks", **self.mine).body.decode())
         viewer = self.sign_in("vera", "viewer", False)
         self.assertNotIn("alarms:new", self.get("/alarms:of-rule?rule=hooks", **viewer).body.decode())
+
+    def test_certificate(self) -> None:
+        """An alarm about a certificate is offered for a rule of HTTPS, not of HTTP, nor for one that is not there."""
+        self.successResultOf(_done(self.console.rulebook.start()))
+        tls = {"protocol": "HTTPS", "key_file": "/etc/webhookrx/key.pem", "cert_file": "/etc/webhookrx/cert.pem"}
+        for number, (name, protocol) in enumerate((("plain", {"protocol": "HTTP"}), ("tls", tls))):
+            rule = {"name": name, "port": 9001 + number, **protocol}
+            self.assertEqual(201, self.ask("POST", "/rules", rule, **self.mine).status)
+        for name, is_offered in (("tls", True), ("plain", False), ("none", False), ("", False), ("a/b", False)):
+            with self.subTest(name=name):
+                page = self.get(f"/alarms:of-rule?rule={quote(name, safe='')}", **self.mine)
+                self.assertEqual(200, page.status)
+                self.assertIn("Refusals above 5%", self.shown(page))
+                self.assertEqual(is_offered, "Certificate ends within 14d" in self.shown(page))
+                self.assertEqual(is_offered, "kind=certificate" in page.body.decode())
 
     def test_hostile(self) -> None:
         """The name of a rule may be anything: its alarm says exactly that rule."""

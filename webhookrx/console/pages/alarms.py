@@ -10,11 +10,14 @@ from typing import Any, Final
 
 from webhookrx.console.alarms.alarm_routes import AlarmsPage, ShownAlarm
 from webhookrx.console.api.principal import Permission
+from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.pages import alarm_editor, alarm_targets
 from webhookrx.console.pages.alarm_words import KIND, KINDS, STATE_BADGES
+from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute
 from webhookrx.console.pages.rendering import query_string
 from webhookrx.console.turns import in_turns
+from webhookrx.management.rule_changes import ListedRule
 from webhookrx.query import Query, QueryError, parse
 from webhookrx.query.query import compile_tree
 from webhookrx.query.query_lexer import written
@@ -90,21 +93,30 @@ async def show_alarms_of_rule(call: PageCall) -> PageAnswer:
         if holds is not False:
             own += [each] if names_it else []
             also += not names_it
+    new = [(f"Silent for {lasts}", new_alarm_url("silent", rule, **{"for": lasts})) for lasts in ("1h", "6h", "1d")]
+    new.append(("Refusals above 5%", new_alarm_url("refused", rule, above="5%")))
+    if await _has_certificate(call, rule):
+        new.append(("Certificate ends within 14d", new_alarm_url("certificate", rule, **{"for": "14d"})))
     values = {
         "rule": rule,
         "own": own,
         "also": also,
         "kinds": KIND,
         "badges": STATE_BADGES,
-        "new": [
-            (f"Silent for {lasts}", new_alarm_url("silent", rule, **{"for": lasts})) for lasts in ("1h", "6h", "1d")
-        ]
-        + [
-            ("Refusals above 5%", new_alarm_url("refused", rule, above="5%")),
-            ("Certificate ends within 14d", new_alarm_url("certificate", rule, **{"for": "14d"})),
-        ],
+        "new": new,
     }
     return Page("_alarms_of_rule.html" if call.is_fragment else "alarms_of_rule.html", values)
+
+
+async def _has_certificate(call: PageCall, rule: str) -> bool:
+    """Tell whether the connectors of a rule have certificates: not with plain HTTP, nor when there is no such rule."""
+    try:
+        listed: ListedRule = (await call.api("GET", f"/rules/{in_path(rule)}")).body
+    except ApiProblem as problem:
+        if problem.kind is not NOT_FOUND:
+            raise
+        return False
+    return bool(listed.document["protocol"] == "HTTPS")
 
 
 def new_alarm_url(kind: str, rule: str, **fields: str) -> str:
