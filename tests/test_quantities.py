@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
-from webhookrx.quantities import counted, format_duration, format_size, parse_duration, parse_size
+from webhookrx.quantities import counted, format_duration, format_size, parse_duration, parse_size, readable_span
 
 SIZES = [
     ("0", 0),
@@ -153,6 +153,29 @@ class DurationTests(SynchronousTestCase):
     def test_round_trip_of_whole_milliseconds(self, milliseconds: int) -> None:
         """A whole number of milliseconds is read back exactly."""
         self.assertEqual(milliseconds / 1000, parse_duration(format_duration(milliseconds / 1000)))
+
+
+class ReadableSpanTests(SynchronousTestCase):
+    """Lengths of time for people."""
+
+    def test_spans(self) -> None:
+        """A span has its two largest units, of which the second may be nothing; what is left is cut off."""
+        for seconds, text in (
+            (0, "0 s"),
+            (0.25, "250 ms"),
+            (59.9, "59 s"),
+            (60, "1 min"),
+            (500, "8 min 20 s"),
+            (3599, "59 min 59 s"),
+            (3600, "1 h"),
+            (3659, "1 h"),
+            (5400, "1 h 30 min"),
+            (86_400 + 60, "1 d"),
+            (183_600, "2 d 3 h"),
+            (400 * 86_400, "400 d"),
+        ):
+            with self.subTest(seconds=seconds):
+                self.assertEqual(text, readable_span(seconds))
 
 
 class CountedTests(SynchronousTestCase):

@@ -32,6 +32,8 @@ _DURATION_UNITS: Final = {
     "ms": Decimal("0.001"),
 }
 
+_READ_UNITS: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
 # ASCII digits only: C{\d} would let other scripts in. Eighteen of them fit in 64 bits.
 _SIZE: Final = re.compile(r"([0-9]{1,18}) ?([a-z]*)", re.IGNORECASE | re.ASCII)
 _DURATION: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?) ?([a-z]*)", re.IGNORECASE | re.ASCII)
@@ -106,6 +108,23 @@ def format_duration(seconds: float) -> str:
             if number == number.to_integral_value() and number * unit == exact:
                 return f"{number:f}".partition(".")[0] + name
     return f"{exact:f}".removesuffix(".0") + "s"
+
+
+def readable_span(seconds: float) -> str:
+    """Return a length of time for people, by its two largest units, such as C{3 h 20 min}; it is zero or more."""
+    if 0 < seconds < 1:
+        return f"{seconds * 1000:.3g} ms"
+    left = int(seconds)
+    parts: list[str] = []
+    for unit, size in _READ_UNITS:
+        if left >= size or (size == 1 and not parts):
+            count, left = divmod(left, size)
+            parts.append(f"{count} {unit}")
+        elif parts:
+            break
+        if len(parts) == 2:
+            break
+    return " ".join(parts)
 
 
 def counted(number: int, noun: str) -> str:

@@ -40,6 +40,9 @@ class AlarmFactsTests(SynchronousTestCase):
         self.assertEqual(0.0, self.of("silent", 200.0)["hooks"].value)
         facts = self.of("silent", 260.0, AT + 1e6)
         self.assertEqual({"hooks": 60.0, "files": 160.0}, {name: fact.value for name, fact in facts.items()})
+        self.assertEqual("Its last message came 1 min ago.", facts["hooks"].text)
+        later = self.of("silent", 200.0 + 5400, AT + 1e6)
+        self.assertEqual("Its last message came 1 h 30 min ago.", later["hooks"].text)
 
     def test_senders(self) -> None:
         """Each known sender of a source has a fact of its own, but for those that nobody knows."""
@@ -113,7 +116,7 @@ class AlarmFactsTests(SynchronousTestCase):
         self.snapshot = make_snapshot(certificates={"a.pem": AT + 86400, "b.pem": AT - 86400})
         facts = self.of("certificate", 100.0)
         self.assertEqual([86400.0, -86400.0], [fact.value for fact in facts.values()])
-        self.assertEqual("It ends in 1.0 days.", facts["a.pem"].text)
+        self.assertEqual(["It ends in 1 d.", "It ended 1 d ago."], [fact.text for fact in facts.values()])
 
     def test_spools(self) -> None:
         """A spool is as old as its oldest message; other observers have none."""

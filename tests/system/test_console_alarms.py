@@ -232,8 +232,8 @@ class AgeTests(AlarmCase):
         self.console.start()
         since = self.wait_for("firing", "firing")
         texts = {each["alarm"]: each["text"] for each in (json.loads(each.body) for each in self.target.stored)}
-        self.assertRegex(texts["backlog"], r"^\d+ messages wait, the oldest for \d+ s\.$")
-        self.assertRegex(texts["senders"], r"^Its last message came \d+ s ago\.$")
+        self.assertRegex(texts["backlog"], r"^\d+ messages wait, the oldest for (?:\d+ min )?\d+ s\.$")
+        self.assertRegex(texts["senders"], r"^Its last message came (?:\d+ min )?\d+ s ago\.$")
 
         self.restart()
         self.assertEqual(set(self.subjects.items()), set(self.rows()))

@@ -11,6 +11,7 @@ from typing import Any, Final, NamedTuple
 from webhookrx.management.alarm_values import Fact, Facts
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import ReceiverSnapshot
+from webhookrx.quantities import readable_span
 
 REFUSED_OVER: Final = 60.0
 """Seconds over which refusals are taken."""
@@ -72,7 +73,11 @@ class AlarmFacts:
                 heard[source, sender] = last, since
                 subject = source if sender is None else f"{source}/{sender}"
                 its_own = known if sender is None else {**known, "sender": sender}
-                text = f"Its last message came {round(now - since):,} s ago." if last else "It has sent no message yet."
+                text = (
+                    f"Its last message came {readable_span(round(now - since))} ago."
+                    if last
+                    else "It has sent no message yet."
+                )
                 yield Fact(subject, its_own, now - since, text)
         self._heard = heard
 
@@ -95,7 +100,7 @@ class AlarmFacts:
             if source and source not in fields:
                 continue
             share = count / requests[source] if requests[source] else 0.0
-            text = f"{count:,} requests were refused in the last {round(seconds):,} s ({word})."
+            text = f"{count:,} requests were refused in the last {readable_span(round(seconds))} ({word})."
             yield Fact(source, {**fields.get(source, {"source": ""}), "reason": word}, count / seconds, text, share)
 
 
@@ -112,8 +117,8 @@ def _fields(snapshot: ReceiverSnapshot) -> dict[str, dict[str, Any]]:
 
 
 def _certificate(file: str, left: float) -> Fact:
-    days = abs(left) / 86400
-    text = f"It ends in {days:.1f} days." if left > 0 else f"It has ended {days:.1f} days ago."
+    span = readable_span(round(abs(left)))
+    text = f"It ends in {span}." if left > 0 else f"It ended {span} ago."
     return Fact(file, {"file": file}, left, text)
 
 
@@ -123,7 +128,7 @@ def _spools(snapshot: ReceiverSnapshot, at: float) -> Iterator[Fact]:
         if backlog is not None:
             # The clock may have been set back.
             age = 0.0 if backlog.oldest is None else max(0.0, at - backlog.oldest / 1e9)
-            text = f"{backlog.messages:,} messages wait, the oldest for {round(age):,} s."
+            text = f"{backlog.messages:,} messages wait, the oldest for {readable_span(round(age))}."
             yield Fact(lane.spec, {"observer": lane.spec}, age, text)
 
 

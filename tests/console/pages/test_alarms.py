@@ -41,7 +41,7 @@ class AlarmPageCase(PageCase):
         """Return status and place of an answer."""
         return response.status, response.headers.get("location", "")
 
-    def stand(self, count: int, text: str = "Nothing has been heard of it for 400 s.") -> None:
+    def stand(self, count: int, text: str = "Nothing has been heard of it for 6 min 40 s.") -> None:
         """Have an alarm fire for so many routers."""
         alarms = self.console.alarms.alarms = Alarms(self.console.alarms.rules, 0.0, 5000, 20000)
         for at in (0.0, 30.0):

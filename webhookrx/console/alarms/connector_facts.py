@@ -15,6 +15,7 @@ from webhookrx.console.routers.registry import EnrolledRouter
 from webhookrx.management.agent_protocol import CountsReport, SeriesCounts
 from webhookrx.management.alarm_values import Fact, Facts
 from webhookrx.management.rollups import SECOND, CountedPart, counted_since
+from webhookrx.quantities import readable_span
 
 CONNECTOR_KINDS: Final = frozenset({"silent", "refused", "certificate"})
 
@@ -23,8 +24,6 @@ REFUSED_OVER: Final = 60.0
 
 MOST_IN_PIECE: Final = 100
 """Connectors of one piece."""
-
-_DAY: Final = 86_400.0
 
 Labels = Callable[[EnrolledRouter], Callable[[str], SeriesLabels]]
 
@@ -150,12 +149,12 @@ class ConnectorFacts:
 def _silent(subject: str, fields: Mapping[str, Any], age: float | None, *, is_known: bool) -> Fact:
     if age is None:
         return Fact(subject, fields, 0.0 if is_known else None, "It has sent no message yet.", is_first=True)
-    return Fact(subject, fields, age if is_known else None, f"Its last message came {round(age):,} s ago.")
+    return Fact(subject, fields, age if is_known else None, f"Its last message came {readable_span(round(age))} ago.")
 
 
 def _certificate(subject: str, fields: Mapping[str, Any], left: float, *, is_known: bool) -> Fact:
-    days = abs(left) / _DAY
-    text = f"It ends in {days:.1f} days." if left > 0 else f"It has ended {days:.1f} days ago."
+    span = readable_span(round(abs(left)))
+    text = f"It ends in {span}." if left > 0 else f"It ended {span} ago."
     return Fact(subject, fields, left if is_known else None, text)
 
 
@@ -178,6 +177,6 @@ def _refusals(
         requests = max(requests, _requests(now.values()) - _requests(before.values()))
     for reason in now[name].refused if seconds > 0 else ():
         count = lately.refused.get(reason, 0)
-        text = f"{count:,} requests were refused in {round(seconds):,} s ({reason})."
+        text = f"{count:,} requests were refused in {readable_span(round(seconds))} ({reason})."
         share = count / requests if requests else 0.0
         yield Fact(subject, {**fields, "reason": reason}, count / seconds, text, share)

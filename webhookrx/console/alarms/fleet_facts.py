@@ -12,6 +12,7 @@ from webhookrx.console.alarms.spool_facts import SpoolFacts
 from webhookrx.console.routers.registry import AWAY_AFTER, EnrolledRouter
 from webhookrx.management.alarm_subjects import NOTHING_MATCHED
 from webhookrx.management.alarm_values import Fact, Facts
+from webhookrx.quantities import readable_span
 
 SETTLING: Final = 120.0
 """Seconds after the start of a console within which its routers come again: one that has not is not yet away."""
@@ -94,7 +95,7 @@ class FleetFacts:
         name, fields = router.name, router.record
         if "router_away" in self._kinds:
             value = age if self._is_settled or not is_away else None
-            text = f"Nothing has been heard of it for {round(age):,} s."
+            text = f"Nothing has been heard of it for {readable_span(round(age))}."
             yield "router_away", [Fact(name, fields, value, text, is_doubtful=is_away)]
         if "gate_closed" in self._kinds:
             reasons = router.gate.reasons or router.gate.paths

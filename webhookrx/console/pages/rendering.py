@@ -20,6 +20,7 @@ from webhookrx.console.pages.page import Page, PageCall
 from webhookrx.console.pages.sayings import SAID, SAYINGS
 from webhookrx.console.pages.static_files import StaticFiles
 from webhookrx.console.turns import in_turns
+from webhookrx.quantities import readable_span
 from webhookrx.version import installed_version
 
 TEMPLATES: Final = os.path.join(os.path.dirname(__file__), "templates")
@@ -39,8 +40,6 @@ NAVIGATION: Final = (
 _PIECES: Final = 32
 """Pieces of a page that are made before the clock is looked at."""
 
-_UNITS: Final = (("d", 86400), ("h", 3600), ("min", 60), ("s", 1))
-
 
 def when(seconds: float | None, missing: str = "never") -> Markup:
     """
@@ -57,22 +56,8 @@ def when(seconds: float | None, missing: str = "never") -> Markup:
 
 
 def duration(seconds: float | None) -> str:
-    """Return a time span by its two largest units, such as C{3 h 20 min}."""
-    if seconds is None:
-        return "–"
-    if 0 < seconds < 1:
-        return f"{seconds * 1000:.3g} ms"
-    left = int(seconds)
-    parts: list[str] = []
-    for unit, size in _UNITS:
-        if left >= size or (size == 1 and not parts):
-            count, left = divmod(left, size)
-            parts.append(f"{count} {unit}")
-        elif parts:
-            break
-        if len(parts) == 2:
-            break
-    return " ".join(parts)
+    """Return a time span as L{readable_span} does; C{–} for none."""
+    return "–" if seconds is None else readable_span(seconds)
 
 
 def number(value: float | None) -> str:
