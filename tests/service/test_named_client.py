@@ -13,6 +13,7 @@ from twisted.internet.error import ConnectionAborted
 from twisted.internet.protocol import connectionDone
 from twisted.internet.task import Clock
 from twisted.internet.testing import StringTransport
+from twisted.logger import capturedLogs
 from twisted.python.failure import Failure
 from twisted.trial.unittest import SynchronousTestCase
 
@@ -60,7 +61,7 @@ class NamedClientTests(SynchronousTestCase):
         self.connected.append((host, address, port, is_tls))
 
         def connect(factory: Any) -> Any:
-            self.protocol = factory.buildProtocol(None)
+            self.factory, self.protocol = factory, factory.buildProtocol(None)
             self.transport = AbortableTransport()
             self.protocol.makeConnection(self.transport)
             return succeed(self.protocol)
@@ -84,6 +85,15 @@ class NamedClientTests(SynchronousTestCase):
         sent = self.transport.value()
         self.assertTrue(sent.startswith(b"GET /a?b=c HTTP/1.1\r\n"))
         self.assertIn(b"Host: id.example:8443\r\n", sent)
+
+    def test_log(self) -> None:
+        """The log says nothing of a connection that begins or ends."""
+        for begin in (self.ask, lambda: self.client.tell("POST", "https://id.example/", {}, b"{}")):
+            begin()
+            with capturedLogs() as logged:
+                self.factory.doStart()
+                self.factory.doStop()
+            self.assertEqual([], logged)
 
     def test_body(self) -> None:
         """A body is sent."""

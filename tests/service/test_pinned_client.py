@@ -11,6 +11,7 @@ from twisted.internet.defer import Deferred
 from twisted.internet.endpoints import TCP4ClientEndpoint
 from twisted.internet.interfaces import IHostnameResolver
 from twisted.internet.testing import MemoryReactorClock, StringTransport
+from twisted.logger import capturedLogs
 from twisted.trial.unittest import SynchronousTestCase
 from zope.interface import implementer
 
@@ -226,6 +227,15 @@ class PinnedClientTests(SynchronousTestCase):
             self.reactor.advance(TIME + 0.1)
             self.assertIn("10 seconds", self._problem(fetching))
             self._closed()
+
+    def test_log(self) -> None:
+        """The log says nothing of a connection that begins or ends."""
+        self._get()
+        ((*_, factory, _, _),) = self.reactor.tcpClients
+        with capturedLogs() as logged:
+            factory.doStart()
+            factory.doStop()
+        self.assertEqual([], logged)
 
     def test_no_connection(self) -> None:
         """A connection that fails is told with the kind of error, and nothing that another machine has said."""

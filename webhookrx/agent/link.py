@@ -159,8 +159,10 @@ async def shown_chain(reactor: Any, url: str) -> tuple[bytes, ...]:
     place = console_place(url)
     endpoint = HostnameEndpoint(reactor, place.host.encode("ascii"), place.port, timeout=CONNECT_TIME)
     reader = _ChainReader(reactor)
+    factory = Factory.forProtocol(lambda: reader)
+    factory.noisy = False
     try:
-        await wrapClientTLS(_TrustingNobody(place.host), endpoint).connect(Factory.forProtocol(lambda: reader))
+        await wrapClientTLS(_TrustingNobody(place.host), endpoint).connect(factory)
         return await reader.known.addTimeout(CONNECT_TIME, reactor, _too_late)
     except LinkFailed:
         raise

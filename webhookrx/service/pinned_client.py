@@ -150,6 +150,8 @@ class OneEndpoint:
 
     def connect(self, protocolFactory: IProtocolFactory) -> Deferred[IProtocol]:
         """Connect."""
+        # Two lines in the log for each connection are too many.
+        protocolFactory.noisy = False  # type: ignore[attr-defined]
         return self._endpoint.connect(protocolFactory).addCallback(self._keep)
 
     def close(self, result: T) -> T:
