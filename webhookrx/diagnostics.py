@@ -86,6 +86,7 @@ RULE_CODES: Final = (
     Code("no-paths", ERROR, "The list of paths is empty, so no request would be accepted."),
     Code("path-without-slash", ERROR, "A path can't match a request, which begins with `/`."),
     Code("path-too-long", ERROR, "A path is too long, or there are too many of them."),
+    Code("paths-too-large", ERROR, "The paths of a rule have too many alternatives and repetitions together."),
     Code("path-syntax", ERROR, "A path is not a valid regular expression."),
     Code("path-repeated-group", ERROR, "Two groups of a path have the same name, or set the same value."),
     Code("path-hard-macro", ERROR, "A group of a path has the name of a value that only the receiver sets."),

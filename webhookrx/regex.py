@@ -93,6 +93,17 @@ def compile_linear(pattern: str, *, ignore_case: bool = False, memory: int | Non
         return None
 
 
+def is_too_large(pattern: str) -> bool:
+    """Tell whether RE2 can't express a pattern for its size, which takes as long as the largest that it can express."""
+    try:
+        re2.compile(_DIALECT.sub(_in_re2_words, pattern), quiet_options())
+    except re2.error as error:
+        return b"too large" in error.args[0]
+    except UnicodeEncodeError:
+        pass
+    return False
+
+
 def _in_re2_words(found: re.Match[str]) -> str:
     if found["end"]:
         return r"\z"

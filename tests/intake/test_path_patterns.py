@@ -6,13 +6,16 @@ from __future__ import annotations
 
 import re
 import time
+from typing import Any
 from urllib.parse import quote
 
+import re2  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
 from webhookrx.errors import BAD_ENCODING, RequestRefused
+from webhookrx.intake import path_patterns
 from webhookrx.intake.path_patterns import (
     LinearSet,
     PathPatterns,
@@ -183,14 +186,49 @@ class PathPatternsTests(SynchronousTestCase):
         self.assertLess(all_of_them, one * 5)
 
     def test_too_large_for_one_set(self) -> None:
-        """Patterns that RE2 can't hold in one set are spread over several, and the order stays."""
+        """Patterns that RE2 can't hold in one set are spread over several, in order; also when it refuses one."""
         large = [f"/x{number}/(?P<HOST>.{{1,1000}})" for number in range(40)]
-        patterns = PathPatterns([*large, "/x7/.*", "/.*"])
+        for most in (64_000, 1_000_000):
+            self.patch(path_patterns, "_MOST_OF_SET", most)
+            patterns = PathPatterns([*large, "/x7/.*", "/.*"])
 
-        self.assertEqual((7, {"HOST": b"web1"}), patterns.match(b"/x7/web1"))
-        self.assertEqual((39, {"HOST": b"web1"}), patterns.match(b"/x39/web1"))
-        self.assertEqual((40, {}), patterns.match(b"/x7/"))
-        self.assertEqual((41, {}), patterns.match(b"/x7"))
+            self.assertEqual((7, {"HOST": b"web1"}), patterns.match(b"/x7/web1"))
+            self.assertEqual((39, {"HOST": b"web1"}), patterns.match(b"/x39/web1"))
+            self.assertEqual((40, {}), patterns.match(b"/x7/"))
+            self.assertEqual((41, {}), patterns.match(b"/x7"))
+
+    def test_size(self) -> None:
+        """The size of a pattern is that of what RE2 makes of it; one for C{re} has none."""
+        self.assertGreater(compile_pattern("/[a-z]{1,200}").size, 400)
+        self.assertLess(compile_pattern("/[a-z]+").size, 20)
+        self.assertEqual(0, compile_pattern("/(?=a)[a-z]+").size)
+
+    def test_each_compiled_in_one_set(self) -> None:
+        """RE2 compiles each pattern into one set, and is never asked for a set that it has to refuse."""
+        asked: list[int] = []
+        make = re2.Set.FullMatchSet
+
+        class Counted:
+            """A set that notes how many patterns it has when it is compiled."""
+
+            def __init__(self, options: Any) -> None:
+                made = make(options)
+                self.count = 0
+                self.add, self.compile, self.Match = made.Add, made.Compile, made.Match
+
+            def Add(self, pattern: str) -> None:
+                self.count += 1
+                self.add(pattern)
+
+            def Compile(self) -> None:
+                asked.append(self.count)
+                self.compile()
+
+        self.patch(re2.Set, "FullMatchSet", Counted)
+        patterns = PathPatterns([f"/x{number}/[a-z]{{1,900}}" for number in range(100)])
+
+        self.assertEqual([35, 35, 30], asked)
+        self.assertEqual((99, {}), patterns.match(b"/x99/a"))
 
     def test_too_large_for_any_set(self) -> None:
         """A pattern that is too large for a set of its own still matches, in its place."""

@@ -179,6 +179,46 @@ class CheckPatternsTests(SynchronousTestCase):
         self.assertEqual(((), ()), found)
         self.assertLess(time.process_time() - started, 5)
 
+    def test_most_instructions(self) -> None:
+        """Patterns that are too much together are told by the one that is too much, and none behind it is compiled."""
+        found = pattern_checks.check_patterns(
+            ["/(", *[f"/{number}/[a-z]{{1,200}}" for number in range(9)], "/)"], 2_000
+        )
+
+        self.assertEqual([("path-syntax", 0), ("paths-too-large", 5)], [(each.code, each.path[0]) for each in found])
+        self.assertIn("at most 2,000 instructions", found[1].sentence)
+        self.assertIn('"/4/[a-z]{1,200}" have 2,0', found[1].sentence)
+        self.assertEqual([], pattern_checks.check_patterns(["/[a-z]{1,200}"] * 1, 2_000))
+
+    def test_refused_for_their_size(self) -> None:
+        """A pattern that RE2 refuses for its size counts, as that has taken long; another does not."""
+        large = ["/(?:x{900}){900}", *[rf"/{number}" + r"\w{900}" * 900 for number in range(3)]]
+        found = pattern_checks.check_patterns([*SLOW, "/(", "/\ud800", *large], 500_000)
+
+        self.assertEqual("paths-too-large", found[-1].code)
+        self.assertEqual(len(SLOW) + 2 + 3, found[-1].path[0])
+
+    def test_long_comparisons(self) -> None:
+        """Whether patterns of one path are hidden is not looked for where it would take long, but for equal ones."""
+        paths = ["/a", "/ab.*", "/abc", "/x", "/(?:x)"]
+        self.assertEqual([2, 4], [each.path[0] for each in check(paths)[1]])
+        for name in ("_MOST_COMPARED", "_MOST_AT_ONCE"):
+            with self.subTest(name):
+                self.patch(pattern_checks, name, 10)
+                self.assertEqual([4], [each.path[0] for each in check(paths)[1]])
+                self.patch(pattern_checks, name, 10_000_000)
+
+    def test_paths_without_patterns(self) -> None:
+        """Ten thousand paths are compared with each other in no time: 5 s is far more than it takes."""
+        started = time.process_time()
+        found = check([*[f"/hook/{number}" for number in range(10_000)], "/hook/(?:77)"])[1]
+
+        self.assertEqual(
+            [(10_000, 'is hidden by pattern 78, "/hook/77".')],
+            [(each.path[0], each.sentence.split('" ', 1)[1]) for each in found],
+        )
+        self.assertLess(time.process_time() - started, 5)
+
     def test_deep_patterns(self) -> None:
         """Repetitions in repetitions and groups in groups end in time, and without an error of ours."""
         nested = "/" + "(?:" * 50 + ".*x" + ")*" * 50

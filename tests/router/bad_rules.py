@@ -80,6 +80,11 @@ BAD = [
     Bad("bad-health", RULE + "  health: /.*", (5, 11, f"{_FIRST}.health")),
     Bad("path-without-slash", RULE + "  paths: [/a, b]", (5, 15, f"{_FIRST}.paths[1]")),
     Bad("path-too-long", RULE + f"  paths: [/a, /{'b' * 10_000}]", (5, 15, f"{_FIRST}.paths[1]")),
+    Bad(
+        "paths-too-large",
+        RULE + r"  paths: ['/\p{L}{1,145}', '/a\p{L}{1,145}', '/b\p{L}{1,145}', '/(b']",
+        (5, 46, f"{_FIRST}.paths[2]"),
+    ),
     Bad("path-syntax", RULE + "  paths: [/a, '/(b']", (5, 15, f"{_FIRST}.paths[1]")),
     Bad("path-repeated-group", RULE + "  paths: ['/(?P<a>b)(?P<a>c)']", (5, 11, f"{_FIRST}.paths[0]")),
     Bad("path-hard-macro", RULE + "  paths:\n  - /(?P<SOURCEIP>.*)", (6, 5, f"{_FIRST}.paths[0]")),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeAlias
 from urllib.parse import unquote_to_bytes
 
@@ -21,6 +21,10 @@ from webhookrx.message.macros import canonical
 from webhookrx.regex import compile_linear, quiet_options, spans_of
 
 _PERCENT: Final = ord("%")
+
+_MOST_OF_SET: Final = 64_000
+"""Instructions of the patterns of one set: RE2 compiles so many within some forty milliseconds, and has memory for
+twice as many."""
 
 
 class PathPattern(NamedTuple):
@@ -37,6 +41,11 @@ class PathPattern(NamedTuple):
     backtracking: re.Pattern[str] | None
     groups: tuple[tuple[str, int], ...]
     spans: Callable[[bytes], Sequence[tuple[int, int]] | None] | None = None
+
+    @property
+    def size(self) -> int:
+        """Instructions that RE2 has compiled it to; 0 where it has not."""
+        return 0 if self.linear is None else int(self.linear.programsize)
 
 
 def compile_pattern(pattern: str) -> PathPattern:
@@ -95,7 +104,7 @@ class LinearSet:
     __slots__ = ("_parts",)
 
     def __init__(self, members: Sequence[tuple[int, PathPattern]]) -> None:
-        self._parts: list[_Part] = _parts(members) if members else []
+        self._parts: list[_Part] = [part for group in _groups(members) for part in _parts(group)]
 
     def all(self, path: bytes) -> list[int]:
         """Return the indices of the patterns that match the whole path, in no order."""
@@ -162,9 +171,23 @@ def _in_order(groupindex: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
     return tuple((canonical(name), number) for name, number in in_order)
 
 
+def _groups(members: Sequence[tuple[int, PathPattern]]) -> Iterator[list[tuple[int, PathPattern]]]:
+    """Yield the members of each set, in order: RE2 would compile too large a set before it refuses it."""
+    group: list[tuple[int, PathPattern]] = []
+    size = 0
+    for index, pattern in members:
+        if group and size + pattern.size > _MOST_OF_SET:
+            yield group
+            group, size = [], 0
+        group.append((index, pattern))
+        size += pattern.size
+    if group:
+        yield group
+
+
 def _parts(members: Sequence[tuple[int, PathPattern]]) -> list[_Part]:
     """
-    Build as few sets as RE2's memory limit lets through, in order. A pattern too large even for a set of its own
+    Build one set, or as few as RE2's memory limit lets through, in order. A pattern too large even for a set of its own
     is matched by its own expression, which RE2 can also run with next to no memory.
     """
     together = re2.Set.FullMatchSet(quiet_options())

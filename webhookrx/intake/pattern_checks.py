@@ -5,15 +5,16 @@ Checks of path patterns, when they are loaded and not at the first request.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeAlias
 
 import re2  # type: ignore[import-untyped]
 
-from webhookrx.diagnostics import Diagnostic, diagnose
+from webhookrx.diagnostics import Diagnostic, diagnose, quoted_short
 from webhookrx.intake.path_patterns import LinearSet, PathPattern, compile_pattern
 from webhookrx.message.macros import is_hard_macro
-from webhookrx.regex import parsed_by_re
+from webhookrx.regex import is_too_large, parsed_by_re
 
 # RE2 may let a name come twice. An escaped bracket and a character class hold no group.
 _GROUP: Final = re.compile(
@@ -28,23 +29,36 @@ _STAR: Final = re.compile(r"\\. | \[ \^? \]? (?: \\. | [^\]\\] )* \] | // | / (?
 _PLAIN_PATH: Final = re.compile(r"[A-Za-z0-9._~!&',;=:@%/-]+")
 
 
+_LARGEST: Final = 175_000
+"""Instructions of the largest pattern that RE2 compiles in its memory: it takes an eighth of a second, as does one that
+it refuses for its size."""
+
+_MOST_COMPARED: Final = 100_000_000
+_MOST_AT_ONCE: Final = 10_000_000
+"""Instructions times bytes of paths for finding out which are hidden, and of one path: one of them takes up to nine
+nanoseconds, and other threads wait while one path is looked at."""
+
 _Problem: TypeAlias = tuple[str, str]
 """The code of a diagnostic, and its sentence."""
 
 
-def check_patterns(patterns: Sequence[str]) -> list[Diagnostic]:
+def check_patterns(patterns: Sequence[str], most: int | None = None) -> list[Diagnostic]:
     """
     Look for patterns that can't be used, that a hostile path makes run for ever, or that do nothing: those that match
     no path, and those hidden by an earlier one, which is the same, matches every path, or matches the one path of a
-    pattern without wildcards.
+    pattern without wildcards. The last is not told where it would take long.
 
+    @param most: instructions of RE2 to which they may be compiled together; nothing behind the one that is too much is
+        looked at. None for any number.
     @return: what makes patterns unusable, then what does nothing, each in the order of the patterns. The path of a
         diagnostic is the index of a pattern; its sentence quotes the pattern, and counts others from 1, as people do.
         C{path-not-linear} is for the operator to judge: the pattern works, but may be slow.
     """
     found: list[Diagnostic] = []
     usable: dict[int, PathPattern] = {}
+    size = 0
     for index, pattern in enumerate(patterns):
+        compiled: PathPattern | None = None
         try:
             compiled = compile_pattern(pattern)
         except ValueError as error:
@@ -55,7 +69,21 @@ def check_patterns(patterns: Sequence[str]) -> list[Diagnostic]:
                 usable[index] = compiled
                 problems = _slow(pattern, compiled)
         found.extend(diagnose(code, (index,), sentence) for code, sentence in problems)
+        size += _size(pattern, compiled)
+        if most is not None and size > most:
+            sentence = (
+                f"Paths have at most {most:,} instructions of RE2 together, and those up to {quoted_short(pattern)} "
+                f"have {size:,}: a count such as {{1,200}} stands for as many copies."
+            )
+            return [*found, diagnose("paths-too-large", (index,), sentence)]
     return [*found, *_idle(patterns, usable)]
+
+
+def _size(pattern: str, compiled: PathPattern | None) -> int:
+    """Return how many instructions it has taken RE2 to compile a pattern, or to find out that it can't."""
+    if compiled is not None and compiled.linear is not None:
+        return compiled.size
+    return _LARGEST if is_too_large(pattern) else 0
 
 
 def health_path_problem(path: str) -> str | None:
@@ -106,26 +134,59 @@ def _slow(pattern: str, compiled: PathPattern) -> list[_Problem]:
 
 def _idle(patterns: Sequence[str], usable: Mapping[int, PathPattern]) -> Iterator[Diagnostic]:
     """Yield what is wrong with patterns that do nothing, in their order."""
-    linear = LinearSet([(index, found) for index, found in usable.items() if found.linear is not None])
+    nodes_of = {index: _nodes(patterns[index]) for index in usable}
+    problems = {
+        index: _never_matches(each, nodes_of[index]) or _glob(patterns[index]) for index, each in usable.items()
+    }
+    only = {index: _only_path(patterns[index], nodes_of[index]) for index in usable if problems[index] is None}
+    hiding = _Hiding(usable, {index: path for index, path in only.items() if path is not None})
     index_of: dict[str, int] = {}
     universal: int | None = None
-    for index, compiled in usable.items():
+    for index in usable:
         pattern = patterns[index]
-        nodes = _nodes(pattern)
-        problem = _never_matches(compiled, nodes) or _glob(pattern)
+        problem = problems[index]
         if problem is None:
             if pattern in index_of:
                 problem = "path-hidden", f"is hidden by pattern {index_of[pattern] + 1}, which is the same."
             elif universal is not None:
                 problem = "path-hidden", f"is hidden by {_named(patterns, universal)}, which matches every path."
-            elif (path := _only_path(pattern, nodes)) is not None:
-                hiding = min(linear.all(path), default=index)
-                problem = ("path-hidden", f"is hidden by {_named(patterns, hiding)}.") if hiding < index else None
+            elif (path := only[index]) is not None and (first := hiding.first(path)) < index:
+                problem = "path-hidden", f"is hidden by {_named(patterns, first)}."
         if problem is not None:
             yield diagnose(problem[0], (index,), f"{_quoted(pattern)} {problem[1]}")
         index_of.setdefault(pattern, index)
-        if universal is None and _is_universal(nodes):
+        if universal is None and _is_universal(nodes_of[index]):
             universal = index
+
+
+class _Hiding:
+    """
+    The patterns that match a path, those of one path apart: thousands of these are looked up, and not compared.
+
+    @param usable: all patterns, by index.
+    @param only: the path of those that match only that one.
+    """
+
+    def __init__(self, usable: Mapping[int, PathPattern], only: Mapping[int, bytes]) -> None:
+        self._of_path: dict[bytes, int] = {}
+        for index, path in only.items():
+            if usable[index].linear is not None:
+                self._of_path.setdefault(path, index)
+        # Without a path to look at, RE2 need not compile them together.
+        wild = [
+            (index, each) for index, each in usable.items() if only and index not in only and each.linear is not None
+        ]
+        self._wild = LinearSet(wild)
+        self._size = sum(each.size for _, each in wild)
+        self._left = _MOST_COMPARED
+
+    def first(self, path: bytes) -> int:
+        """Return the lowest index of the patterns that match one of the paths."""
+        known, units = self._of_path.get(path, sys.maxsize), len(path) * self._size
+        if units > min(self._left, _MOST_AT_ONCE):
+            return known
+        self._left -= units
+        return min((known, *self._wild.all(path)))
 
 
 def _named(patterns: Sequence[str], index: int) -> str:

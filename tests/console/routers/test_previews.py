@@ -45,6 +45,13 @@ class PreviewsTests(PortCase):
         code: str = failed.value.kind.code
         return code
 
+    def test_paths_that_take_long(self) -> None:
+        """Paths that would take seconds to compile are refused at the one that is too much."""
+        paths = [f"/{number}/[a-z]{{1,900}}" for number in range(1_900)]
+        found = self.preview(rule={"name": "hooks", "protocol": "HTTP", "port": 8080, "paths": paths})
+        (finding,) = found.findings
+        self.assertEqual(("paths-too-large", ("paths", 276)), (finding.code, finding.path))
+
     def test_what_saving_would_do(self) -> None:
         """It says which routers match under which name, why others do not, and what changes; nothing is saved."""
         self.router("fra-1", os="linux")

@@ -80,6 +80,11 @@ class ReadRulesTests(SynchronousTestCase):
         self.assertEqual([("path-not-linear", "error", 15), ("path-syntax", "error", 34)], told)
         self.assertEqual([("path-slow", "warning", 15), ("path-syntax", "error", 34)], allowed)
 
+    def test_too_large_paths(self) -> None:
+        """Paths that are not compiled for their size are not asked for a group of tokens either."""
+        text = RULE + "  auth_token_file: /t\n  auth_token_in: path:key\n  paths: [" + r"'/\p{L}{1,145}', " * 3 + "]"
+        self.assertEqual(["paths-too-large"], [found.code for found in self.read(text).diagnostics])
+
     def test_every_code(self) -> None:
         """Some file shows each code that a file can show."""
         elsewhere = {"inventory-too-large", "path-slow"}

@@ -30,7 +30,13 @@ from webhookrx.router.steps.step_compiler import step_problems
 
 LONGEST_PATH: Final = 10_000
 MOST_PATHS: Final = 10_000
-"""Characters of a path, and paths of a rule: more would take RE2 minutes."""
+"""Characters of a path, and paths of a rule."""
+
+MOST_INSTRUCTIONS: Final = 500_000
+"""Of RE2, in the paths of a rule together: it takes half a second to compile so many."""
+
+_NOT_LOOKED_AT: Final = ("path-too-long", "paths-too-large")
+"""What is wrong with paths of which not all have been compiled, as that would take long."""
 
 _PRIVILEGED: Final = 1024
 """Ports below it need a privilege."""
@@ -47,11 +53,11 @@ def check_paths(paths: tuple[str, ...], *, allow_slow: bool = False) -> tuple[Di
     """
     long = [index for index, path in enumerate(paths) if len(path) > LONGEST_PATH]
     if long or len(paths) > MOST_PATHS:
-        sentence = f"A rule has at most {MOST_PATHS} paths, of {LONGEST_PATH} characters at most."
+        sentence = f"A rule has at most {MOST_PATHS:,} paths, of {LONGEST_PATH:,} characters at most."
         return tuple(diagnose("path-too-long", (index,), sentence) for index in long or (MOST_PATHS,))
     return tuple(
         diagnose("path-slow", found.path, found.sentence) if allow_slow and found.code == "path-not-linear" else found
-        for found in check_patterns(paths)
+        for found in check_patterns(paths, MOST_INSTRUCTIONS)
     )
 
 
@@ -77,12 +83,13 @@ def check_rule(rule: Rule, path: Path, check_paths: PathCheck) -> Iterator[Diagn
         yield diagnose("bad-protocol", (*path, "protocol"), sentence)
     yield from _check_port(rule.port, (*path, "port"))
     yield from _check_tls(rule, path)
-    yield from check_guard(rule, path)
+    of_paths = check_paths(rule.paths)
+    yield from check_guard(rule, path, with_paths=not any(found.code in _NOT_LOOKED_AT for found in of_paths))
     paths = (*path, "paths")
     if not rule.paths:
         sentence = "The list is empty, so that no request would be taken; leave it out for the default."
         yield diagnose("no-paths", paths, sentence)
-    yield from (structs.replace(found, path=(*paths, *found.path)) for found in check_paths(rule.paths))
+    yield from (structs.replace(found, path=(*paths, *found.path)) for found in of_paths)
     problem = health_path_problem(rule.health) if rule.health else None
     if problem is not None:
         yield diagnose("bad-health", (*path, "health"), problem)

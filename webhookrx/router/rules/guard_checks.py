@@ -15,8 +15,12 @@ from webhookrx.intake.path_patterns import has_group
 from webhookrx.router.rules.rule import Rule
 
 
-def check_guard(rule: Rule, path: Path) -> Iterator[Diagnostic]:
-    """Yield what is wrong with these fields of the rule at a path, as far as the rules file shows."""
+def check_guard(rule: Rule, path: Path, *, with_paths: bool = True) -> Iterator[Diagnostic]:
+    """
+    Yield what is wrong with these fields of the rule at a path, as far as the rules file shows.
+
+    @param with_paths: also whether its paths have the group in which tokens are to be, for which they are compiled.
+    """
     words = rule.guard_words
     values, found = read_words(words)
     for each in found:
@@ -37,7 +41,7 @@ def check_guard(rule: Rule, path: Path) -> Iterator[Diagnostic]:
             sentence = "It is not an absolute path of a file; it begins with a slash, such as /etc/webhookrx/secrets."
             yield diagnose("relative-path", (*path, name), sentence)
     yield from _check_clients(rule, path)
-    if values.token_place.kind == "path":
+    if with_paths and values.token_place.kind == "path":
         yield from _check_token_group(rule, values.token_place.name, path)
 
 
