@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from twisted.trial.unittest import SynchronousTestCase
 
+from webhookrx.management.field_changes import MISSING, FieldChange
 from webhookrx.management.rule_changes import (
-    MISSING,
-    FieldChange,
     FieldConflict,
     ManagedRule,
     RuleUpdate,

@@ -11,13 +11,8 @@ from typing import Any, Final
 import msgspec
 
 from webhookrx.diagnostics import Path, path_text
+from webhookrx.management.field_changes import MISSING, FieldChange
 from webhookrx.management.rule_documents import Document
-
-MISSING: Final = msgspec.UNSET
-"""In place of a value that is not there."""
-
-_LONGEST: Final = 200
-"""Characters of a value that are shown."""
 
 _encode: Final = msgspec.json.Encoder(order="deterministic").encode
 
@@ -26,27 +21,6 @@ UI: Final = "ui"
 
 PUSH: Final = "push:"
 """Before the name of what pushes whole files."""
-
-
-class FieldChange(msgspec.Struct, frozen=True):
-    """
-    A field that is not as it was.
-
-    @ivar field: as people write it, such as C{labels.team}.
-    @ivar before: left out of JSON when the field was not there.
-    @ivar after: left out of JSON when it is not there any more.
-    """
-
-    field: str
-    before: Any = MISSING
-    after: Any = MISSING
-
-    def __str__(self) -> str:
-        if self.before is MISSING:
-            return f"+ {self.field} = {_shown(self.after)}"
-        if self.after is MISSING:
-            return f"- {self.field} (was {_shown(self.before)})"
-        return f"~ {self.field} = {_shown(self.after)} (was {_shown(self.before)})"
 
 
 class FieldConflict(msgspec.Struct, frozen=True):
@@ -280,8 +254,3 @@ def _document(fields: Mapping[Path, Any]) -> Document:
             holder = holder.setdefault(str(key), {})
         holder[str(path[-1])] = value
     return document
-
-
-def _shown(value: Any) -> str:
-    text = _encode(value).decode()
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"

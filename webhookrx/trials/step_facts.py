@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from webhookrx.message.fields import MISSING
+from webhookrx.management.field_changes import MISSING
 from webhookrx.router.steps.traced import TracedProcessing, TracedStep
 from webhookrx.trials.differences import differences
 

@@ -14,7 +14,7 @@ from twisted.internet.defer import Deferred, DeferredLock
 from twisted.internet.threads import deferToThread
 
 from webhookrx.console.api.problems import BUSY, INVALID, ApiFinding, ApiProblem, findings_of
-from webhookrx.message.fields import MISSING
+from webhookrx.management.field_changes import MISSING
 from webhookrx.query import Fleet, QueryTooCostly, parse
 from webhookrx.router.rules.router import router_of
 from webhookrx.router.rules.rule import Host, Rule
@@ -244,7 +244,7 @@ def _step(before: Mapping[str, Any], step: TracedStep, room: list[int]) -> Tried
 
 def _short(value: Any) -> Any:
     """Return a value, unless it is not there or long."""
-    return msgspec.UNSET if value is MISSING or len(_encode(value)) > _LARGEST_VALUE else value
+    return MISSING if value is MISSING or len(_encode(value)) > _LARGEST_VALUE else value
 
 
 def _kept(record: Any, room: list[int]) -> Any:
