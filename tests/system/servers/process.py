@@ -11,6 +11,8 @@ import subprocess
 import tempfile
 import time
 from contextlib import suppress
+from fcntl import LOCK_EX, LOCK_NB, lockf
+from functools import cache
 from typing import ClassVar, TypeVar
 from unittest import SkipTest
 
@@ -244,7 +246,7 @@ def program(*names: str) -> str:
 def free_port() -> int:
     """
     Return a port of 127.0.0.1 that nobody listens on, of those that the kernel gives to no client: a server that was
-    killed finds its port free again.
+    killed finds its port free again. No other process of tests on this machine gets it before this one has ended.
     """
     with open("/proc/sys/net/ipv4/ip_local_port_range") as file:
         first = int(file.read().split()[0])
@@ -253,8 +255,21 @@ def free_port() -> int:
         port = random.choice(ports)
         with socket.socket() as sock, suppress(OSError):
             sock.bind(("127.0.0.1", port))
-            return port
+            # Locks of a process end with it, and do not hold for itself.
+            lockf(_ports_file(), LOCK_EX | LOCK_NB, 1, port)
+            if port not in _given:
+                _given.add(port)
+                return port
     raise AssertionError("no port is free")
+
+
+_given: set[int] = set()
+
+
+@cache
+def _ports_file() -> int:
+    """Return a file, the same for all, in which the byte of each port that was given is locked."""
+    return os.open(os.path.join(tempfile.gettempdir(), f"webhookrx-ports-{os.getuid()}"), os.O_RDWR | os.O_CREAT, 0o600)
 
 
 def can_connect(port: int) -> bool:
