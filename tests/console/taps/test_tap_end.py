@@ -116,6 +116,21 @@ class EndTests(TapCase):
         self.assertEqual(reader.end, "routers")
         self.assertEqual(reader.counts["routers"][0]["ended"], "It is not heard any more.")
 
+    def test_console_held_up(self) -> None:
+        """What a router has not been heard of while the console was stopped says nothing of it."""
+        started = self.started(self.fra)
+        reader = self.read(started)
+        self.hold(started.id, 1)
+        self.fleet.polls.drop(self.fra.guid)
+        self.clock.advance(20)
+        self.wall += 20
+        self.taps.tick()
+        self.assertEqual(reader.end, "")
+        self.pass_time(0.5)
+        self.assertEqual(reader.end, "")
+        self.pass_time(1)
+        self.assertEqual(reader.end, "routers")
+
     def test_lost_while_busy(self) -> None:
         """A router that asks has not gone, though it says nothing of the tap for some seconds."""
         _, reader = self.begun()

@@ -87,6 +87,7 @@ class ConsoleTaps:
     def __init__(self, console: Console, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._console = console
         self._monotonic = monotonic
+        self._ticked_at = monotonic()
         self._taps: dict[str, RunningTap] = {}
         self._pace = Pace(0.2, 10)
         self._audit = TapAudit(console.store)
@@ -102,9 +103,15 @@ class ConsoleTaps:
     def tick(self) -> None:
         """End the taps whose time is over, or whose routers have gone; tell counts."""
         now = self._monotonic()
+        since, self._ticked_at = now - self._ticked_at, now
+        # A console that was held up itself has not heard what routers have said meanwhile.
+        missed = since if since >= LOST_AFTER / 2 else 0.0
         for tap in tuple(self._taps.values()):
             if tap.runs_since is None:
                 continue
+            for each in tap.routers.values():
+                each.heard_at += missed
+                each.seen_at += missed
             self._look_at_routers(tap, now)
             if now >= tap.until:
                 self.end(tap, "over")
