@@ -340,11 +340,17 @@ class TargetTests(AlarmPageCase):
     def test_wrong(self) -> None:
         """A name or URL that can't be used is told, and what was typed stays."""
         admin = self.sign_in("root", "admin", False)
-        for name, url in (("", self.URL), ("a/b", self.URL), ("ops", "ftp://x"), ("ops", HOSTILE)):
+        for name, url, field in (
+            ("", self.URL, "name"),
+            ("a/b", self.URL, "name"),
+            ("ops", "ftp://x", "url"),
+            ("ops", HOSTILE, "url"),
+        ):
             with self.subTest(name=name, url=url):
                 response = self.post("/alarm-targets", {"name": name, "url": url}, **admin)
                 self.assertEqual(422, response.status)
                 self.assertIn('role="alert"', response.body.decode())
+                self.assertRegex(response.body.decode(), rf'id="{field}"[^>]*aria-invalid="true"')
                 self.assertNotIn("<script>alert", response.body.decode())
 
     def test_in_form(self) -> None:

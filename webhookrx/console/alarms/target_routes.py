@@ -13,9 +13,8 @@ from webhookrx.config.alarms import LONGEST_URL
 from webhookrx.console.alarms.targets import ConsoleTarget, checked_target
 from webhookrx.console.api.history import author_of
 from webhookrx.console.api.principal import Permission
-from webhookrx.console.api.problems import INVALID, NOT_FOUND, ApiProblem
+from webhookrx.console.api.problems import NOT_FOUND, ApiProblem
 from webhookrx.console.api.route import ApiCall, ApiRoute
-from webhookrx.errors import ConfigError
 
 
 class TargetDocument(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -60,10 +59,7 @@ async def show_targets(call: ApiCall) -> ShownTargets:
 async def save_target(call: ApiCall) -> ShownTarget:
     """Save a target."""
     body: TargetDocument = call.body
-    try:
-        target = checked_target(call.path["name"], body.url, built_in=body.built_in)
-    except ConfigError as error:
-        raise ApiProblem(INVALID, str(error)) from None
+    target = checked_target(call.path["name"], body.url, built_in=body.built_in)
     await call.console.alarms.telling.save(author_of(call), target)
     return _shown_target(target)
 

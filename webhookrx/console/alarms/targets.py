@@ -14,8 +14,9 @@ import msgspec
 from webhookrx.config.alarm_items import check_name
 from webhookrx.config.alarms import check_target_url
 from webhookrx.console.alarms.saved_alarms import load_alarms, used_targets
-from webhookrx.console.api.problems import CONFLICT, ApiProblem
+from webhookrx.console.api.problems import CONFLICT, INVALID, ApiFinding, ApiProblem
 from webhookrx.console.store.history import Author, Change, StoreTransaction
+from webhookrx.errors import ConfigError
 from webhookrx.management.alarm_rules import MOST_TARGETS, AlarmTarget
 
 _PREFIX: Final = "alarm_target:"
@@ -48,10 +49,16 @@ def checked_target(name: str, url: str, *, built_in: bool) -> ConsoleTarget:
     """
     Return a target.
 
-    @raise webhookrx.errors.ConfigError: its name or URL can't be used; the URL is not quoted.
+    @raise ApiProblem: its name or URL can't be used; the URL is not quoted.
     """
-    check_name(name)
-    check_target_url(url)
+    found = []
+    for code, key, check, text in (("bad-name", "name", check_name, name), ("bad-value", "url", check_target_url, url)):
+        try:
+            check(text)
+        except ConfigError as error:
+            found.append(ApiFinding(code, "error", error.problem, (key,)))
+    if found:
+        raise ApiProblem(INVALID, "The target is wrong.", found)
     return ConsoleTarget(AlarmTarget(name, url), built_in)
 
 

@@ -12,6 +12,7 @@ from webhookrx.console.api.problems import CONFLICT, NOT_FOUND, ApiProblem
 from webhookrx.console.api.table import fits_path
 from webhookrx.console.pages.api_calls import in_path
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
+from webhookrx.console.pages.settings_tabs import errors_at
 
 
 class NewTarget(NamedTuple):
@@ -27,6 +28,10 @@ class NewTarget(NamedTuple):
     url: str = ""
     made: str = ""
     problem: ApiProblem | None = None
+
+    def errors(self, name: str) -> list[str]:
+        """Return what is wrong with its name, or its URL."""
+        return errors_at(self.problem, name)
 
 
 async def new_target(call: PageCall) -> NewTarget:
@@ -78,7 +83,13 @@ async def _page(call: PageCall, typed: dict[str, Any], problem: ApiProblem | Non
     alarms: AlarmsPage = (await call.api("GET", "/alarms", query={"count": 1})).body
     told = [(alarm.name, alarm.notify.split(",")) for alarm in alarms.alarms]
     users = {each.name: [alarm for alarm, names in told if each.name in names] for each in targets}
-    values = {"targets": targets, "users": users, "typed": typed, "problem": problem}
+    values = {
+        "targets": targets,
+        "users": users,
+        "typed": typed,
+        "errors": {key: errors_at(problem, key) for key in ("name", "url")},
+        "problem": problem,
+    }
     status, headers = (200, ()) if problem is None else (problem.kind.status, problem.headers)
     return Page("alarm_targets.html", values, status, headers)
 
