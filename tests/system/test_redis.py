@@ -175,7 +175,12 @@ class RedisTests(ServerCase):
     # -- a server that fails -----------------------------------------------------------------------------------------
 
     def test_killed_during_batches(self) -> None:
-        """Killed again and again while batches come: nothing is missing, nothing is there twice, all is in order."""
+        """
+        Killed again and again while batches come: nothing is missing, nothing is there twice, all is in order.
+
+        Redis itself may have it twice: killed as it writes a command of a transaction, 7.0.15 cuts its file before that
+        command and not before the transaction, whose beginning it runs with the next one when it starts once more.
+        """
         self.start()
         observer = self.observer(retry_for="1s")
         ended = threading.Event()
@@ -196,7 +201,11 @@ class RedisTests(ServerCase):
         killer.join()
         deliver(observer, prepared(observer, range(number, number + 300)))
 
-        self.assertEqual(list(range(number + 300)), self.ids())
+        ids = self.ids()
+        with open(self.server.path("log"), encoding="utf-8", errors="replace") as log:
+            if "MULTI calls can not be nested" in log.read():
+                ids = [*dict.fromkeys(ids)]
+        self.assertEqual(list(range(number + 300)), ids)
 
     def test_frozen(self) -> None:
         """A server that hangs is given up in time; what it had in its sockets comes once."""
