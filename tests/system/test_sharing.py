@@ -164,7 +164,10 @@ class SpoolTests(SynchronousTestCase):
     """The spools of two workers, and one process after them."""
 
     def test_to_one(self) -> None:
-        """What two workers have left goes out when there is one process again, and the directory of one goes."""
+        """
+        What two workers have left goes out when there is one process again, and the directory of one goes: when that
+        process ends, or, if its last batch took too long for that, at the next start.
+        """
         path, output = os.path.abspath(self.mktemp()), os.path.abspath(self.mktemp())
         lock_fd = os.memfd_create("lock")
         self.addCleanup(os.close, lock_fd)
@@ -188,6 +191,10 @@ class SpoolTests(SynchronousTestCase):
         alone.close()
         with open(output, encoding="utf-8") as file:
             self.assertEqual(["of 0", "of 1"], sorted(json.loads(line)["MESSAGE"] for line in file))
+        again = cast("IBufferingObserver", known_observers.build_observer(spec, "durable"))
+        again.open()
+        self.assertFalse(again.backlog().messages)
+        again.close()
         self.assertEqual([], [name for name in os.listdir(path) if name.startswith("worker")])
 
 

@@ -85,7 +85,7 @@ class TextDiffTests(SynchronousTestCase):
         for before, after in cases:
             begun = time.process_time()
             lines = text_diff(before, after)
-            self.assertLess(time.process_time() - begun, 1)
+            self.assertLess(time.process_time() - begun, 5)
             self.assertLessEqual(len(lines), MOST_LINES + 1)
             self.assertLessEqual(max(len(line.text) for line in lines), LONGEST_LINE)
         self.assertIn(SKIPPED, [line.kind for line in text_diff(*cases[0])])
