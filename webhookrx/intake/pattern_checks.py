@@ -69,8 +69,10 @@ def check_patterns(patterns: Sequence[str], most: int | None = None) -> list[Dia
                 usable[index] = compiled
                 problems = _slow(pattern, compiled)
         found.extend(diagnose(code, (index,), sentence) for code, sentence in problems)
+        if most is None:
+            continue
         size += _size(pattern, compiled)
-        if most is not None and size > most:
+        if size > most:
             sentence = (
                 f"Paths have at most {most:,} instructions of RE2 together, and those up to {quoted_short(pattern)} "
                 f"have {size:,}: a count such as {{1,200}} stands for as many copies."
