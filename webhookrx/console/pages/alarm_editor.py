@@ -12,10 +12,9 @@ from webhookrx.console.alarms.alarm_book import ListedAlarm
 from webhookrx.console.alarms.alarm_routes import AlarmsPage
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import NOT_FOUND, STALE, ApiProblem
-from webhookrx.console.api.table import fits_path
 from webhookrx.console.pages.alarm_targets import NewTarget, new_target
 from webhookrx.console.pages.alarm_words import KIND, KINDS, STATE_BADGES
-from webhookrx.console.pages.api_calls import in_path
+from webhookrx.console.pages.api_calls import in_path, typed_in_path
 from webhookrx.console.pages.diffs import change_diff, document_diff
 from webhookrx.console.pages.form import Form
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
@@ -206,9 +205,9 @@ async def _save(
         raise target.problem
     if target.made:
         texts["notify"] = target.made
-    # A name that can't be one in a path can't be one of an alarm either, which the API says best.
-    path = _path(name) if name and fits_path(name) else "/alarms/-"
-    await call.api("PUT", path, {**texts, "name": name}, if_match=if_match, if_none_match=if_none_match)
+    await call.api(
+        "PUT", f"/alarms/{typed_in_path(name)}", {**texts, "name": name}, if_match=if_match, if_none_match=if_none_match
+    )
 
 
 def _texts(form: Form) -> dict[str, str]:

@@ -9,8 +9,7 @@ from typing import Any, Final, NamedTuple
 from webhookrx.console.alarms.alarm_routes import AlarmsPage
 from webhookrx.console.api.principal import Permission
 from webhookrx.console.api.problems import CONFLICT, NOT_FOUND, ApiProblem
-from webhookrx.console.api.table import fits_path
-from webhookrx.console.pages.api_calls import in_path
+from webhookrx.console.pages.api_calls import in_path, typed_in_path
 from webhookrx.console.pages.page import Page, PageAnswer, PageCall, PageRoute, Redirect
 from webhookrx.console.pages.settings_tabs import errors_at
 
@@ -43,7 +42,7 @@ async def new_target(call: PageCall) -> NewTarget:
         targets = (await call.api("GET", "/alarm-targets")).body.targets
         if any(each.name == typed.name for each in targets):
             raise ApiProblem(CONFLICT, f"There is a target {typed.name} already: choose it, or write another name.")
-        await call.api("PUT", _path(typed.name), {"url": typed.url})
+        await call.api("PUT", f"/alarm-targets/{typed_in_path(typed.name)}", {"url": typed.url})
     except ApiProblem as problem:
         return typed._replace(problem=problem)
     return NewTarget(made=typed.name)
@@ -61,7 +60,7 @@ async def save_target(call: PageCall) -> PageAnswer:
     name = form.text("name")
     try:
         body = {"url": typed["url"], "built_in": typed["built_in"]}
-        await call.api("PUT", _path(name), body)
+        await call.api("PUT", f"/alarm-targets/{typed_in_path(name)}", body)
     except ApiProblem as problem:
         return await _page(call, typed, problem)
     return Redirect("/alarm-targets", "alarm-target-saved")
@@ -92,11 +91,6 @@ async def _page(call: PageCall, typed: dict[str, Any], problem: ApiProblem | Non
     }
     status, headers = (200, ()) if problem is None else (problem.kind.status, problem.headers)
     return Page("alarm_targets.html", values, status, headers)
-
-
-def _path(name: str) -> str:
-    # A name that can't be one in a path can't be one of a target either, which the API says best.
-    return f"/alarm-targets/{in_path(name) if name and fits_path(name) else '-'}"
 
 
 ROUTES: Final = (

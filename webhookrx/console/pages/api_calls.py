@@ -14,7 +14,7 @@ from webhookrx.console.api.principal import Permission, Principal
 from webhookrx.console.api.problems import FORBIDDEN, IF_MATCH_MISSING, NOT_SIGNED_IN, ApiProblem
 from webhookrx.console.api.reading import read_body, read_query
 from webhookrx.console.api.route import JSON_TYPE, YAML, Answer, ApiCall, ApiRoute
-from webhookrx.console.api.table import PREFIX, RouteTable
+from webhookrx.console.api.table import PREFIX, RouteTable, fits_path
 
 if TYPE_CHECKING:
     from webhookrx.console.console import Console
@@ -107,3 +107,8 @@ class ApiCalls:
 def in_path(text: str) -> str:
     """Return a text as one segment of a path of the API or of a page."""
     return quote(text, safe="")
+
+
+def typed_in_path(name: str) -> str:
+    """Return a typed name as L{in_path} does; C{-} for one that can't be in a path, of which the API says so."""
+    return in_path(name) if name and fits_path(name) else "-"
