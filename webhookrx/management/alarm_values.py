@@ -1,5 +1,6 @@
 """
-The values of alarms: facts about subjects, the states of subjects, and the changes that somebody is told of.
+The values of alarms: facts about subjects and their texts, the states of subjects, and the changes that somebody is
+told of.
 """
 
 from __future__ import annotations
@@ -8,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, TypeAlias, get_args
 
 import msgspec
+
+from webhookrx.quantities import readable_span
 
 AlarmState: TypeAlias = Literal["ok", "pending", "firing", "unknown"]
 StandingState: TypeAlias = Literal["firing", "pending", "unknown"]
@@ -40,6 +43,24 @@ class Fact(NamedTuple):
 
 Facts: TypeAlias = Mapping[str, Sequence[Fact]]
 """Facts by the kind of alarm. Those of one rule with the same subject are added up."""
+
+NO_MESSAGE_YET: Final = "It has sent no message yet."
+
+
+def last_message_text(age: float) -> str:
+    """Return the text of a fact about a last message that is so many seconds old."""
+    return f"Its last message came {readable_span(round(age))} ago."
+
+
+def certificate_text(left: float) -> str:
+    """Return the text of a fact about a certificate that ends in so many seconds, or ended as many ago."""
+    span = readable_span(round(abs(left)))
+    return f"It ends in {span}." if left > 0 else f"It ended {span} ago."
+
+
+def waiting_text(messages: int, age: float) -> str:
+    """Return the text of a fact about a spool whose oldest message is so many seconds old."""
+    return f"{messages:,} messages wait, the oldest for {readable_span(round(age))}."
 
 
 class AlarmChange(msgspec.Struct, frozen=True):

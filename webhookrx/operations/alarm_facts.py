@@ -8,7 +8,14 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from webhookrx.management.alarm_values import Fact, Facts
+from webhookrx.management.alarm_values import (
+    NO_MESSAGE_YET,
+    Fact,
+    Facts,
+    certificate_text,
+    last_message_text,
+    waiting_text,
+)
 from webhookrx.operations.counters import Counters
 from webhookrx.operations.snapshot import ReceiverSnapshot
 from webhookrx.quantities import readable_span
@@ -73,11 +80,7 @@ class AlarmFacts:
                 heard[source, sender] = last, since
                 subject = source if sender is None else f"{source}/{sender}"
                 its_own = known if sender is None else {**known, "sender": sender}
-                text = (
-                    f"Its last message came {readable_span(round(now - since))} ago."
-                    if last
-                    else "It has sent no message yet."
-                )
+                text = last_message_text(now - since) if last else NO_MESSAGE_YET
                 yield Fact(subject, its_own, now - since, text)
         self._heard = heard
 
@@ -117,9 +120,7 @@ def _fields(snapshot: ReceiverSnapshot) -> dict[str, dict[str, Any]]:
 
 
 def _certificate(file: str, left: float) -> Fact:
-    span = readable_span(round(abs(left)))
-    text = f"It ends in {span}." if left > 0 else f"It ended {span} ago."
-    return Fact(file, {"file": file}, left, text)
+    return Fact(file, {"file": file}, left, certificate_text(left))
 
 
 def _spools(snapshot: ReceiverSnapshot, at: float) -> Iterator[Fact]:
@@ -128,8 +129,7 @@ def _spools(snapshot: ReceiverSnapshot, at: float) -> Iterator[Fact]:
         if backlog is not None:
             # The clock may have been set back.
             age = 0.0 if backlog.oldest is None else max(0.0, at - backlog.oldest / 1e9)
-            text = f"{backlog.messages:,} messages wait, the oldest for {readable_span(round(age))}."
-            yield Fact(lane.spec, {"observer": lane.spec}, age, text)
+            yield Fact(lane.spec, {"observer": lane.spec}, age, waiting_text(backlog.messages, age))
 
 
 def _gate(snapshot: ReceiverSnapshot) -> Fact:

@@ -13,7 +13,7 @@ from webhookrx.console.counts.console_counts import ConsoleCounts
 from webhookrx.console.counts.count_tables import SeriesLabels
 from webhookrx.console.routers.registry import EnrolledRouter
 from webhookrx.management.agent_protocol import CountsReport, SeriesCounts
-from webhookrx.management.alarm_values import Fact, Facts
+from webhookrx.management.alarm_values import NO_MESSAGE_YET, Fact, Facts, certificate_text, last_message_text
 from webhookrx.management.rollups import SECOND, CountedPart, counted_since
 from webhookrx.quantities import readable_span
 
@@ -148,14 +148,12 @@ class ConnectorFacts:
 
 def _silent(subject: str, fields: Mapping[str, Any], age: float | None, *, is_known: bool) -> Fact:
     if age is None:
-        return Fact(subject, fields, 0.0 if is_known else None, "It has sent no message yet.", is_first=True)
-    return Fact(subject, fields, age if is_known else None, f"Its last message came {readable_span(round(age))} ago.")
+        return Fact(subject, fields, 0.0 if is_known else None, NO_MESSAGE_YET, is_first=True)
+    return Fact(subject, fields, age if is_known else None, last_message_text(age))
 
 
 def _certificate(subject: str, fields: Mapping[str, Any], left: float, *, is_known: bool) -> Fact:
-    span = readable_span(round(abs(left)))
-    text = f"It ends in {span}." if left > 0 else f"It ended {span} ago."
-    return Fact(subject, fields, left if is_known else None, text)
+    return Fact(subject, fields, left if is_known else None, certificate_text(left))
 
 
 def _requests(counted: Iterable[SeriesCounts | CountedPart]) -> int:

@@ -6,9 +6,8 @@ from __future__ import annotations
 
 from webhookrx.console.routers.registry import EnrolledRouter
 from webhookrx.management.agent_protocol import SpoolState
-from webhookrx.management.alarm_values import Fact
+from webhookrx.management.alarm_values import Fact, waiting_text
 from webhookrx.management.rollups import SECOND
-from webhookrx.quantities import readable_span
 
 
 class SpoolFacts:
@@ -46,4 +45,4 @@ class SpoolFacts:
             since = spool.oldest, self._now - max(0, router.told_at - spool.oldest) / SECOND
         self._since[key] = since
         age = self._now - since[1]
-        return age, f"{spool.messages:,} messages wait, the oldest for {readable_span(round(age))}."
+        return age, waiting_text(spool.messages, age)
